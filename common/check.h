@@ -16,9 +16,9 @@ namespace muster {
 
 // Use for what can only be false through a mistake in this program; for everything that the outside
 // can cause, return a Status.
-#define MUSTER_CHECK(condition, message)                                   \
-  do {                                                                     \
-    if (!(condition)) [[unlikely]] {                                       \
-      ::muster::CheckFailed(__FILE__, __LINE__, #condition, (message));    \
-    }                                                                      \
+#define MUSTER_CHECK(condition, message)                                \
+  do {                                                                  \
+    if (!(condition)) [[unlikely]] {                                    \
+      ::muster::CheckFailed(__FILE__, __LINE__, #condition, (message)); \
+    }                                                                   \
   } while (false)

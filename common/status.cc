@@ -7,23 +7,40 @@ namespace muster {
 
 std::string_view StatusCodeName(StatusCode code) {
   switch (code) {
-    case StatusCode::kOk: return "OK";
-    case StatusCode::kCancelled: return "Cancelled";
-    case StatusCode::kUnknown: return "Unknown";
-    case StatusCode::kInvalidArgument: return "InvalidArgument";
-    case StatusCode::kDeadlineExceeded: return "DeadlineExceeded";
-    case StatusCode::kNotFound: return "NotFound";
-    case StatusCode::kAlreadyExists: return "AlreadyExists";
-    case StatusCode::kPermissionDenied: return "PermissionDenied";
-    case StatusCode::kResourceExhausted: return "ResourceExhausted";
-    case StatusCode::kFailedPrecondition: return "FailedPrecondition";
-    case StatusCode::kAborted: return "Aborted";
-    case StatusCode::kOutOfRange: return "OutOfRange";
-    case StatusCode::kUnimplemented: return "Unimplemented";
-    case StatusCode::kInternal: return "Internal";
-    case StatusCode::kUnavailable: return "Unavailable";
-    case StatusCode::kDataLoss: return "DataLoss";
-    case StatusCode::kUnauthenticated: return "Unauthenticated";
+    case StatusCode::kOk:
+      return "OK";
+    case StatusCode::kCancelled:
+      return "Cancelled";
+    case StatusCode::kUnknown:
+      return "Unknown";
+    case StatusCode::kInvalidArgument:
+      return "InvalidArgument";
+    case StatusCode::kDeadlineExceeded:
+      return "DeadlineExceeded";
+    case StatusCode::kNotFound:
+      return "NotFound";
+    case StatusCode::kAlreadyExists:
+      return "AlreadyExists";
+    case StatusCode::kPermissionDenied:
+      return "PermissionDenied";
+    case StatusCode::kResourceExhausted:
+      return "ResourceExhausted";
+    case StatusCode::kFailedPrecondition:
+      return "FailedPrecondition";
+    case StatusCode::kAborted:
+      return "Aborted";
+    case StatusCode::kOutOfRange:
+      return "OutOfRange";
+    case StatusCode::kUnimplemented:
+      return "Unimplemented";
+    case StatusCode::kInternal:
+      return "Internal";
+    case StatusCode::kUnavailable:
+      return "Unavailable";
+    case StatusCode::kDataLoss:
+      return "DataLoss";
+    case StatusCode::kUnauthenticated:
+      return "Unauthenticated";
   }
   return "Unknown";
 }
@@ -69,19 +86,26 @@ Status Unauthenticated(std::string message) {
 Status FromErrno(int error_number, std::string message) {
   std::string text = std::move(message) + ": " + std::strerror(error_number);
   switch (error_number) {
-    case ENOENT: return NotFound(std::move(text));
+    case ENOENT:
+      return NotFound(std::move(text));
     case EACCES:
     case EPERM:
-    case EROFS: return PermissionDenied(std::move(text));
-    case EEXIST: return AlreadyExists(std::move(text));
-    case EINVAL: return InvalidArgument(std::move(text));
+    case EROFS:
+      return PermissionDenied(std::move(text));
+    case EEXIST:
+      return AlreadyExists(std::move(text));
+    case EINVAL:
+      return InvalidArgument(std::move(text));
     case ENOSPC:
     case EDQUOT:
     case EMFILE:
     case ENFILE:
-    case ENOMEM: return ResourceExhausted(std::move(text));
-    case ETIMEDOUT: return DeadlineExceeded(std::move(text));
-    default: return Unavailable(std::move(text));
+    case ENOMEM:
+      return ResourceExhausted(std::move(text));
+    case ETIMEDOUT:
+      return DeadlineExceeded(std::move(text));
+    default:
+      return Unavailable(std::move(text));
   }
 }
 

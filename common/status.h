@@ -20,22 +20,22 @@ namespace muster {
 
 enum class StatusCode {
   kOk = 0,
-  kCancelled = 1,          // the caller, or the end of the run, gave up: do not retry
-  kUnknown = 2,            // a foreign failure without a better code
-  kInvalidArgument = 3,    // the request is wrong and will stay wrong: correct it
-  kDeadlineExceeded = 4,   // not done in time: may be retried
-  kNotFound = 5,           // the named thing is not there
-  kAlreadyExists = 6,      // set once, and set before to something else
-  kPermissionDenied = 7,   // the caller may not do this
-  kResourceExhausted = 8,  // a limit of muster, the system or the site is reached
+  kCancelled = 1,           // the caller, or the end of the run, gave up: do not retry
+  kUnknown = 2,             // a foreign failure without a better code
+  kInvalidArgument = 3,     // the request is wrong and will stay wrong: correct it
+  kDeadlineExceeded = 4,    // not done in time: may be retried
+  kNotFound = 5,            // the named thing is not there
+  kAlreadyExists = 6,       // set once, and set before to something else
+  kPermissionDenied = 7,    // the caller may not do this
+  kResourceExhausted = 8,   // a limit of muster, the system or the site is reached
   kFailedPrecondition = 9,  // not in this state or round: look at the state, then decide anew
-  kAborted = 10,           // superseded by a newer round or incarnation: join again
-  kOutOfRange = 11,        // past an end
-  kUnimplemented = 12,     // not part of this version
-  kInternal = 13,          // a broken promise of ours or of a library: report it
-  kUnavailable = 14,       // not reachable now: retry with back-off
-  kDataLoss = 15,          // stored data is damaged: use another copy
-  kUnauthenticated = 16,   // no secret, or a wrong one
+  kAborted = 10,            // superseded by a newer round or incarnation: join again
+  kOutOfRange = 11,         // past an end
+  kUnimplemented = 12,      // not part of this version
+  kInternal = 13,           // a broken promise of ours or of a library: report it
+  kUnavailable = 14,        // not reachable now: retry with back-off
+  kDataLoss = 15,           // stored data is damaged: use another copy
+  kUnauthenticated = 16,    // no secret, or a wrong one
 };
 
 // "InvalidArgument" and so on, for logs.
@@ -84,7 +84,7 @@ Status FromErrno(int error_number, std::string message);
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit by design
+  Result(T value) : value_(std::move(value)) {}         // NOLINT: implicit by design
   Result(Status status) : status_(std::move(status)) {  // NOLINT: implicit by design
     MUSTER_CHECK(!status_.ok(), "a Result without a value needs an error");
   }
@@ -117,16 +117,16 @@ class [[nodiscard]] Result {
 }  // namespace muster
 
 // Returns the Status of an expression to the caller if it is not OK.
-#define MUSTER_RETURN_IF_ERROR(expression)                       \
-  do {                                                           \
+#define MUSTER_RETURN_IF_ERROR(expression)                                                        \
+  do {                                                                                            \
     if (::muster::Status muster_status = (expression); !muster_status.ok()) return muster_status; \
   } while (false)
 
 #define MUSTER_CONCAT_INNER(a, b) a##b
 #define MUSTER_CONCAT(a, b) MUSTER_CONCAT_INNER(a, b)
 // MUSTER_ASSIGN_OR_RETURN(auto hosts, ExpandHostList(text));
-#define MUSTER_ASSIGN_OR_RETURN(left, expression)                                    \
-  auto MUSTER_CONCAT(muster_result_, __LINE__) = (expression);                       \
-  if (!MUSTER_CONCAT(muster_result_, __LINE__).ok())                                 \
-    return MUSTER_CONCAT(muster_result_, __LINE__).status();                         \
+#define MUSTER_ASSIGN_OR_RETURN(left, expression)              \
+  auto MUSTER_CONCAT(muster_result_, __LINE__) = (expression); \
+  if (!MUSTER_CONCAT(muster_result_, __LINE__).ok())           \
+    return MUSTER_CONCAT(muster_result_, __LINE__).status();   \
   left = std::move(MUSTER_CONCAT(muster_result_, __LINE__)).value()
