@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 namespace muster {
 
@@ -21,10 +20,8 @@ Status FillRandom(std::span<std::uint8_t> out) {
 }
 
 Result<std::string> RandomBytes(std::size_t count) {
-  std::vector<std::uint8_t> bytes(count);
-  MUSTER_RETURN_IF_ERROR(FillRandom(bytes));
-  std::string out(bytes.begin(), bytes.end());
-  explicit_bzero(bytes.data(), bytes.size());
+  std::string out(count, '\0');
+  MUSTER_RETURN_IF_ERROR(FillRandom({reinterpret_cast<std::uint8_t*>(out.data()), out.size()}));
   return out;
 }
 
