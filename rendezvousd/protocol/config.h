@@ -4,6 +4,7 @@
 // table, checked by Validate, written to the journal's head.
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -44,10 +45,19 @@ struct Config {
   Duration stop_grace = std::chrono::seconds(20);    // TERM to KILL
   bool can_requeue = false;
 
-  std::map<Cause, Budget> budgets;  // see DefaultBudgets
+  std::map<Cause, Budget> budgets;  // a cause that is not named has its default
+
+  // The node that runs host and daemon: Slurm cannot drop it from the job. Empty: unknown or none.
+  std::string batch_node;
 };
 
+inline constexpr std::uint32_t kUnboundedRestarts = std::numeric_limits<std::uint32_t>::max();
+
 std::map<Cause, Budget> DefaultBudgets();
+// What `config` allows for a cause.
+std::uint32_t RestartsAllowed(const Config& config, Cause cause);
+// Agents that belong to the expected node at this index of `nodes`.
+std::uint32_t AgentsOnNode(const Config& config, std::size_t index);
 
 // Every contradiction is named with both values: min above max, lease not above two beats, ...
 Status Validate(const Config& config);

@@ -4,6 +4,7 @@
 // descriptor (`rendezvousd --options-fd N`), never argv or environment, since secrets are in it.
 
 #include <string>
+#include <string_view>
 
 #include "common/status.h"
 #include "rendezvousd/protocol/config.h"
@@ -23,6 +24,12 @@ struct StartOptions {
 };
 
 std::string ToJson(const StartOptions& options);
+// Any bytes may come in; a wrong, missing or unknown field is named. The configuration inside is
+// valid.
 Result<StartOptions> StartOptionsFromJson(std::string_view json);
+
+// The configuration alone, without any secret: the journal's head.
+std::string ToJson(const Config& config);
+Result<Config> ConfigFromJson(std::string_view json);
 
 }  // namespace muster::protocol
