@@ -28,7 +28,14 @@ inline constexpr char kLogLevel[] = "MUSTER_LOG";
 inline constexpr char kTimeoutFactor[] = "MUSTER_TIMEOUT_FACTOR";  // scales real timers (tests)
 
 // --- between our own programs --------------------------------------------------------------------
-inline constexpr char kStep[] = "MUSTER_STEP";                // "agents": this step is muster's own
+inline constexpr char kStep[] = "MUSTER_STEP";   // one of the two below
+inline constexpr char kStepAgents[] = "agents";  // the step that `muster run` started
+inline constexpr char kStepTasks[] = "tasks";    // srun --muster: each task becomes an agent
+// srun --muster: the task's own program (its arguments are argv[1..]); muster started with this
+// variable is `muster agent -- PROGRAM ARGUMENTS`.
+inline constexpr char kTaskProgram[] = "MUSTER_TASK_PROGRAM";
+// srun --muster: one sentence; muster prints it and ends with exit_code::kUsage.
+inline constexpr char kTaskError[] = "MUSTER_TASK_ERROR";
 inline constexpr char kEndpoint[] = "MUSTER_ENDPOINT";        // ADDRESS:PORT[,ADDRESS:PORT...]
 inline constexpr char kJoinSecret[] = "MUSTER_JOIN_SECRET";   // erased by the agent at once
 inline constexpr char kCertificate[] = "MUSTER_CERTIFICATE";  // PEM of the run, base64 of one line
