@@ -10,7 +10,7 @@ import time
 
 from . import accounting, linux, network, slurm
 from .host import KILL_LIMIT_S, Host, inside_a_host
-from .layout import (CONTROLLER, STATE_ROOT, SWITCH, USERS, TestbedError, address, node_names, user_id)
+from .layout import (CONTROLLER, SWITCH, USERS, TestbedError, address, node_names, user_id)
 
 # With two cores that others use as well; without others it takes a tenth.
 UP_LIMIT_S = 60
@@ -116,7 +116,6 @@ class Cluster:
                        layout.controller_state, layout.programs, layout.libraries, layout.shared / "home"):
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o755)  # whatever the caller's umask is
-        STATE_ROOT.chmod(0o755)
         (layout.state / "hosts").mkdir(mode=0o755)
         self._write_record(record)
         layout.shared.chmod(0o1777)
@@ -341,10 +340,6 @@ class Cluster:
         for point in linux.mounts_below(layout.state):  # never ours; but a tree is removed next
             linux.unmount(point)
         shutil.rmtree(layout.state)
-        try:
-            STATE_ROOT.rmdir()
-        except OSError:
-            pass  # another checkout's testbed is there
 
     # ---- reading -----------------------------------------------------------------------------------------
 
@@ -354,7 +349,7 @@ class Cluster:
         base = {"name": self.layout.name, "checkout": str(self.layout.checkout)}
         if record is None:
             return base | {"up": False, "left_over": self.layout.state.exists()}
-        if not record["complete"]:
+        if not record["complete"] or Host(self.layout, SWITCH).holder() is None:
             return base | {"up": False, "left_over": True}
         controller = Host(self.layout, CONTROLLER)
         states = slurm.node_states(controller) if controller.holder() else None

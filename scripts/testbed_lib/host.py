@@ -16,7 +16,7 @@ import struct
 import subprocess
 
 from . import linux
-from .layout import USERS, TestbedError
+from .layout import SWITCH, USERS, TestbedError
 
 # A kill takes milliseconds; whatever outlives this is stuck in the kernel.
 KILL_LIMIT_S = 20
@@ -44,6 +44,8 @@ class Host:
 
     def require_holder(self):
         holder = self.holder()
+        if holder is None and self.name == SWITCH:
+            raise TestbedError("the testbed's switch is gone; `scripts/testbed down`, then `up`")
         if holder is None:
             raise TestbedError(
                 f"host {self.name} is powered off; `scripts/testbed power-on {self.name}` starts it")
@@ -94,6 +96,7 @@ class Host:
     def _become_holder(self, report):
         """In a forked child: makes the namespaces; its own child is their process 1."""
         try:
+            linux.keep_descriptors_from_programs()
             linux.unshare(linux.HOST_NAMESPACES)
             if os.fork() != 0:
                 os._exit(0)
@@ -178,6 +181,7 @@ class Host:
 
     def _become_daemon(self, command, log, environment, report):
         try:
+            linux.keep_descriptors_from_programs()
             output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             self.enter()
             child = os.fork()

@@ -6,7 +6,7 @@ import os
 import pathlib
 
 # Not below /tmp or /run: hosts have their own there, and both may be mounted noexec or live in memory.
-STATE_ROOT = pathlib.Path("/var/lib/muster-testbed")
+STATE_PREFIX = "/var/lib/muster-testbed-"
 
 CONTROLLER = "ctl"
 SWITCH = "switch"  # holds the bridge and munged; no Slurm host
@@ -33,7 +33,7 @@ class Layout:
         self.checkout = pathlib.Path(os.path.realpath(checkout))
         digest = hashlib.sha256(str(self.checkout).encode()).hexdigest()[:8]
         self.name = f"mt{digest}"  # short: the name of a bridge has at most 15 characters
-        self.state = STATE_ROOT / self.name
+        self.state = pathlib.Path(STATE_PREFIX + self.name)
         self.record = self.state / "testbed.json"
         self.shared = self.state / "shared"
         self.programs = self.state / "opt" / "bin"
@@ -72,6 +72,11 @@ def address(host):
 
 
 NETWORK_PREFIX = 16
+
+
+def hardware_address(host):
+    """Fixed, so that a packet can be told by its sender whatever the protocol."""
+    return "02:6d:74:" + ":".join(f"{int(part):02x}" for part in address(host).split(".")[1:])
 
 
 def port_of(host):

@@ -58,6 +58,16 @@ def die_with_parent():
     _check(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL), "prctl")
 
 
+def keep_descriptors_from_programs():
+    """What the caller left open must not live on in a program that outlives the caller, who may wait for the
+    end of a pipe."""
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            os.set_inheritable(int(name), int(name) <= 2)
+        except OSError:
+            pass  # that of the listing itself
+
+
 class Process:
     """A process by number and start time, so that a number used again never names another process."""
 
@@ -140,7 +150,8 @@ def processes_that_see(folder):
     """The processes outside our own mount namespace that have something of `folder` mounted: those of the
     testbed's hosts, whatever they are called and whoever started them."""
     mine = namespace("self", "mnt")
-    marker = f"{folder}/".encode()
+    # By its name, not its path: a mount's root is shown as its own file system has it.
+    marker = f"/{folder.name}/".encode()
     answers = {}  # one look for each mount namespace
     found = []
     for pid in all_pids():

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 from . import linux
-from .layout import NETWORK_PREFIX, SWITCH, TestbedError, address, port_of
+from .layout import NETWORK_PREFIX, SWITCH, TestbedError, address, hardware_address, port_of
 from .host import Host
 
 _RATE = re.compile(r"[1-9][0-9]*(\.[0-9]+)?[kmg]?(bit|bps)")
@@ -24,9 +24,10 @@ def plug_in(layout, name):
     """A new cable from the bridge to a host, whose end there is called eth0."""
     host = Host(layout, name)
     port = port_of(name)
+    holder = host.require_holder()
     unplug(layout, name)
     _ip(Host(layout, SWITCH), f"""
-        link add {port} type veth peer name eth0 netns {host.require_holder().pid}
+        link add {port} type veth peer name eth0 address {hardware_address(name)} netns {holder.pid}
         link set {port} master {layout.name} up""")
     _ip(host, f"""
         link set lo up
@@ -67,14 +68,20 @@ def set_link(layout, name, wanted):
 
 
 def set_blocks(layout, name, sources):
-    """Host `name` drops every packet from the hosts in `sources`, and from no other host. Its own packets
-    still leave."""
+    """Host `name` drops every IP packet, of either version, from the hosts in `sources` and from no other. Its
+    own packets still leave, and ARP passes: else the open direction would close too."""
     host = Host(layout, name)
+    # Creates the table, deletes it, creates it anew: in one transaction, and right whether it was there or not.
     rules = f"table inet {_TABLE} {{ }}\ndelete table inet {_TABLE}\n"
     if sources:
-        addresses = ", ".join(address(source) for source in sources)
-        rules += (f"table inet {_TABLE} {{ chain arriving {{ type filter hook prerouting priority -300; "
-                  f"ip saddr {{ {addresses} }} drop; }} }}\n")
+        cards = ", ".join(hardware_address(source) for source in sources)
+        rules += f"""table inet {_TABLE} {{
+            chain arriving {{
+                type filter hook prerouting priority -300
+                ether saddr {{ {cards} }} drop
+            }}
+        }}
+        """
     _command(host, ["nft", "-f", "-"], rules)
 
 
