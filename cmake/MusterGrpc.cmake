@@ -31,7 +31,9 @@ if(MUSTER_STATIC)
               m
               Threads::Threads)
 else()
-  target_link_libraries(muster_grpc INTERFACE grpc++ grpc gpr protobuf Threads::Threads)
+  # gRPC's headers use absl::Mutex inline.
+  target_link_libraries(muster_grpc INTERFACE grpc++ grpc gpr protobuf absl_synchronization
+                                              Threads::Threads)
 endif()
 
 # muster_proto_library(NAME PROTOS ...): messages and services generated from proto/ files, compiled
