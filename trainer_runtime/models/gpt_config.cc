@@ -30,7 +30,6 @@ constexpr std::array kPresets = {
 Status CheckSize(std::string_view field, std::size_t value, std::size_t limit) {
   if (value >= 1 && value <= limit) return OkStatus();
   return InvalidArgument(Concat("GPT ", field, " is ", value, "; it must be from 1 to ", limit));
-  it must be from 1 to " + std::to_string(limit));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "common/status.h"
 #include "trainer_runtime/models/tensor_table.h"
