@@ -5,12 +5,11 @@ import json
 import os
 import shutil
 import signal
-import stat
 import time
 
-from . import accounting, linux, network, slurm
+from . import accounting, files, linux, network, slurm
 from .host import KILL_LIMIT_S, Host, inside_a_host
-from .layout import (CONTROLLER, SWITCH, USERS, TestbedError, address, node_names, user_id)
+from .layout import CONTROLLER, SWITCH, TestbedError, node_names
 
 # With two cores that others use as well; without others it takes a tenth.
 UP_LIMIT_S = 60
@@ -90,8 +89,9 @@ class Cluster:
     def _up(self, settings):
         layout = self.layout
         record = settings | {"boot": linux.boot_id(), "complete": False, "blocks": [], "links": {}}
-        self._make_state(record)
-        refresh(layout, settings["build"])
+        files.make_state(layout, record)
+        self._write_record(record)
+        files.refresh(layout, settings["build"])
         slurm.write_configuration(layout, settings)
         switch = Host(layout, SWITCH)
         switch.create()
@@ -109,42 +109,6 @@ class Cluster:
             watched += self._start_daemons(Host(layout, name), settings)
         self._wait_for_nodes(hosts[1:], UP_LIMIT_S, watched)
         self._write_record(record | {"complete": True})
-
-    def _make_state(self, record):
-        layout = self.layout
-        for folder in (layout.state, layout.etc, layout.logs, layout.gpus, layout.munge_run,
-                       layout.controller_state, layout.programs, layout.libraries, layout.shared / "home"):
-            folder.mkdir(parents=True, exist_ok=True)
-            folder.chmod(0o755)  # whatever the caller's umask is
-        (layout.state / "hosts").mkdir(mode=0o755)
-        self._write_record(record)
-        layout.shared.chmod(0o1777)
-        for user in USERS:
-            home = layout.shared / "home" / user
-            home.mkdir()
-            home.chmod(0o700)
-            os.chown(home, user_id(user), user_id(user))
-        for number in range(record["gpus"]):
-            # Slurm sets CUDA_VISIBLE_DEVICES only for devices. 195 is NVIDIA's number: nothing answers there
-            # unless the machine has such a GPU, and then only root may open these.
-            os.mknod(layout.gpus / f"gpu{number}", stat.S_IFCHR | 0o600, os.makedev(195, number))
-        self._write_etc(record)
-        key = os.open(layout.munge / "key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        os.write(key, os.urandom(128))
-        os.close(key)
-
-    def _write_etc(self, record):
-        """Files of /etc that hosts see in place of the machine's."""
-        layout = self.layout
-        hosts = [CONTROLLER] + node_names(record["nodes"])
-        lines = ["127.0.0.1 localhost"] + [f"{address(name)} {name}" for name in hosts]
-        linux.write_atomically(layout.etc / "hosts", "\n".join(lines) + "\n")
-        for name, line in (("passwd", "{user}:x:{id}:{id}::{home}:/bin/bash"), ("group", "{user}:x:{id}:")):
-            with open(f"/etc/{name}") as file:
-                kept = [l for l in file.read().splitlines() if l.split(":")[0] not in USERS]
-            ours = [line.format(user=user, id=user_id(user), home=layout.shared / "home" / user)
-                    for user in USERS]
-            linux.write_atomically(layout.etc / name, "\n".join(kept + ours) + "\n")
 
     def _start_munge(self, switch):
         """One munged for all hosts: its socket is on the file system that they share."""
@@ -183,10 +147,10 @@ class Cluster:
         command = (accounting.database_command(self.layout) if daemon == "mariadbd"
                    else [f"/usr/sbin/{daemon}", "-D"])
         process = host.start(command, log, accounting.environment(self.layout))
-        process.save(self._pid_file(host.name, daemon))
+        process.save(self.pid_file(host.name, daemon))
         return f"{daemon} on {host.name}", process, log
 
-    def _pid_file(self, host, daemon):
+    def pid_file(self, host, daemon):
         return self.layout.host(host) / f"{daemon}.pid"
 
     def _wait_for_port(self, host, daemon, watched):
@@ -219,7 +183,7 @@ class Cluster:
             raise TestbedError(f"{name} has no {daemon}; it has {', '.join(known)}"
                                + (" (slurmdbd: `up --accounting`)" if daemon == "slurmdbd" else ""))
         host.require_holder()
-        process = linux.Process.load(self._pid_file(name, daemon))
+        process = linux.Process.load(self.pid_file(name, daemon))
         alive = process is not None and process.alive()
         if action == "start":
             if alive:
@@ -340,76 +304,6 @@ class Cluster:
         for point in linux.mounts_below(layout.state):  # never ours; but a tree is removed next
             linux.unmount(point)
         shutil.rmtree(layout.state)
-
-    # ---- reading -----------------------------------------------------------------------------------------
-
-    def status(self):
-        """What is there, as plain values."""
-        record = self.record()
-        base = {"name": self.layout.name, "checkout": str(self.layout.checkout)}
-        if record is None:
-            return base | {"up": False, "left_over": self.layout.state.exists()}
-        if not record["complete"] or Host(self.layout, SWITCH).holder() is None:
-            return base | {"up": False, "left_over": True}
-        controller = Host(self.layout, CONTROLLER)
-        states = slurm.node_states(controller) if controller.holder() else None
-        hosts = [self._host_status(name, record, states)
-                 for name in [CONTROLLER] + node_names(record["nodes"])]
-        return base | {
-            "up": True, "state_folder": str(self.layout.state), "accounting": record["accounting"],
-            "default_timers": record["default_timers"], "slurm": record["slurm"],
-            "controller_answers": states is not None,
-            "hosts": hosts, "blocks": [{"from": s, "to": t} for s, t in record["blocks"]]}
-
-    def _host_status(self, name, record, states):
-        host = Host(self.layout, name)
-        on = host.holder() is not None
-        daemons = {}
-        for daemon in self.daemons_of(name, record):
-            process = linux.Process.load(self._pid_file(name, daemon))
-            letter = process.state() if process and on else None
-            daemons[daemon] = {"pid": process.pid if letter else None,
-                               "state": "dead" if letter is None else "stopped" if letter == "T" else "running"}
-        return {"host": name, "address": address(name), "power": "on" if on else "off",
-                "link": network.link_state(self.layout, name) if on else "down",
-                "processes": len(host.processes()), "daemons": daemons,
-                "slurm": (states or {}).get(name) if name != CONTROLLER else None,
-                "local_folder": str(host.folder / "tmp")}
-
-    def variables(self):
-        """NAME, value pairs for the shell of a test."""
-        record = self.require_record()
-        layout = self.layout
-        hosts = [CONTROLLER] + node_names(record["nodes"])
-        pairs = [("TESTBED_NAME", layout.name), ("TESTBED_STATE", layout.state),
-                 ("TESTBED_SHARED", layout.shared), ("TESTBED_LOGS", layout.logs),
-                 ("TESTBED_ETC_SLURM", layout.slurm_etc), ("TESTBED_BIN", layout.programs),
-                 ("TESTBED_USERS", " ".join(USERS)),
-                 ("TESTBED_NODES", " ".join(hosts[1:])), ("TESTBED_NODE_COUNT", record["nodes"])]
-        for name in hosts:
-            pairs += [(f"TESTBED_ADDRESS_{name}", address(name)),
-                      (f"TESTBED_LOCAL_{name}", layout.host(name) / "tmp")]
-        return [(name, str(value)) for name, value in pairs]
-
-
-def refresh(layout, build):
-    """Copies the built programs and libraries to where the hosts' users can read them: a checkout may be closed
-    to others, and a plugin should belong to root. Returns the names copied."""
-    copied = []
-    for source, target, wanted in ((os.path.join(build, "bin"), layout.programs, lambda name: True),
-                                   (os.path.join(build, "lib"), layout.libraries,
-                                    lambda name: ".so" in name)):
-        names = sorted(os.listdir(source)) if os.path.isdir(source) else []
-        names = [name for name in names if wanted(name) and os.path.isfile(os.path.join(source, name))]
-        for name in set(os.listdir(target)) - set(names):
-            (target / name).unlink()
-        for name in names:
-            temporary = target / f".{name}.new"
-            shutil.copyfile(os.path.join(source, name), temporary)
-            temporary.chmod(0o755)
-            os.replace(temporary, target / name)  # a running program keeps its old file
-            copied.append(name)
-    return copied
 
 
 def check_machine():
