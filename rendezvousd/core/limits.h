@@ -25,6 +25,12 @@ inline constexpr std::size_t kBarriersMax = 10'000;
 // Answers remembered for each agent, so that a repeated request is not done again. An agent has at
 // most this many requests under way.
 inline constexpr std::size_t kRememberedAnswers = 1024;
+// Old incarnations of one agent that are recognised when they speak again. A supervisor that dies
+// more often than this within one attempt has long spent its budget.
+inline constexpr std::size_t kFencedIncarnations = 32;
+// Seals without a round that runs. Each costs up to prepare_timeout, so this is most of an hour of
+// nodes that come and go, and no world will come of it.
+inline constexpr std::uint32_t kSealsInARowMax = 100;
 // A wire message: a value of the largest size and its frame.
 inline constexpr int kMessageBytesMax = 2 << 20;
 // Text from a worker (last line, reason): enough for a Python exception's last line.

@@ -31,7 +31,10 @@ using Token = std::uint64_t;
 // ---- events -------------------------------------------------------------------------------------
 // Those marked J change the journalled state: the loop writes them before it calls Step.
 
-struct AgentMessage {  // J, but for Beat, WorkerProgress and ProbeAnswer, which go to the detector
+// J, but for Beat, WorkerProgress and ProbeAnswer, which go to the detector. WorkerProgress comes
+// here too: the first step of a round is state (see Machine::MustJournal), the others are for
+// views.
+struct AgentMessage {
   protocol::Upward message;
 };
 struct AgentDetached {  // J: the stream of this incarnation ended without goodbye
@@ -133,6 +136,9 @@ class Machine {
   // Set once the run is closed and every agent has said goodbye or was given up.
   std::optional<protocol::Verdict> Finished() const;
   const protocol::Config& config() const;
+  // IsJournalled, and besides the one WorkerProgress that tells the first step of the running
+  // round. (A loop that does not write that one learns it again from the next hello.)
+  bool MustJournal(const Event& event) const;
 
   // Throws nothing; aborts (MUSTER_CHECK) with the sentence that is broken. For tests and replay.
   void CheckInvariants(TimePoint now) const;
