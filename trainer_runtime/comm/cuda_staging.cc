@@ -34,25 +34,24 @@ Result<std::unique_ptr<Staging>> Staging::Create(const cuda::Api& api, int devic
 
 Staging::~Staging() {
   if (abandoned_) return;
-  for (const Block& block : blocks_) {
-    if (block.memory != nullptr) api_.free(block.memory);
-  }
+  if (memory_ != nullptr) api_.free(memory_);
   if (event_ != nullptr) api_.event_destroy(event_);
   if (stream_ != nullptr) api_.stream_destroy(stream_);
 }
 
-Result<std::byte*> Staging::Buffer(int index, std::size_t bytes) {
-  Block& block = blocks_.at(static_cast<std::size_t>(index));
-  if (block.bytes >= bytes) return block.memory;
-  if (block.memory != nullptr) api_.free(block.memory);
-  block = {};
+Result<std::byte*> Staging::Buffer(std::size_t bytes) {
+  if (bytes_ >= bytes) return memory_;
+  if (memory_ != nullptr) api_.free(memory_);
+  memory_ = nullptr;
+  bytes_ = 0;
   const std::size_t rounded = Rounded(bytes);
   void* memory = nullptr;
   MUSTER_RETURN_IF_ERROR(
       api_.Check(api_.allocate(&memory, rounded),
                  Concat("allocate ", rounded, " bytes on CUDA device ", device_)));
-  block = {static_cast<std::byte*>(memory), rounded};
-  return block.memory;
+  memory_ = static_cast<std::byte*>(memory);
+  bytes_ = rounded;
+  return memory_;
 }
 
 Status Staging::CopyIn(std::byte* device, const void* host, std::size_t bytes) {

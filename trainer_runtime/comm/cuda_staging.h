@@ -1,15 +1,14 @@
 #pragma once
 
-// Staging: one device's stream and buffers, through which host memory passes to collectives.
+// Staging: one device's stream and buffer, through which host memory passes to collectives.
 //
-// Buffers are kept and grown rarely. Copies from and to host memory that CUDA does not know are
+// The buffer is kept and grown rarely. Copies from and to host memory that CUDA does not know are
 // synchronous: after CopyIn and CopyOut no one touches the host's memory any more. CopyOut waits
 // for what the stream still does, so it comes after Finished says true: nothing can end a wait
 // inside it.
 //
 // One thread uses one object, the one that created it. Used by nccl_communicator.cc.
 
-#include <array>
 #include <cstddef>
 #include <memory>
 
@@ -25,9 +24,8 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  static constexpr int kBuffers = 2;
-  // At least `bytes` long. What was in it is lost when it grows.
-  Result<std::byte*> Buffer(int index, std::size_t bytes);
+  // The device's memory, at least `bytes` long. What was in it is lost when it grows.
+  Result<std::byte*> Buffer(std::size_t bytes);
 
   Status CopyIn(std::byte* device, const void* host, std::size_t bytes);
   Status CopyOut(void* host, const std::byte* device, std::size_t bytes);
@@ -46,16 +44,13 @@ class Staging {
  private:
   Staging(const cuda::Api& api, int device) : api_(api), device_(device) {}
 
-  struct Block {
-    std::byte* memory = nullptr;
-    std::size_t bytes = 0;
-  };
   const cuda::Api& api_;
   const int device_;
   bool abandoned_ = false;
   cuda::Stream stream_ = nullptr;
   cuda::Event event_ = nullptr;
-  std::array<Block, kBuffers> blocks_;
+  std::byte* memory_ = nullptr;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace muster::comm

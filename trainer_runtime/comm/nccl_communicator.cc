@@ -68,9 +68,7 @@ NcclCommunicator::~NcclCommunicator() { EndByForce(); }
 // ------------------------------------------------------------------------------- forming
 
 Status NcclCommunicator::UseDevice(int device) {
-  auto staging = Staging::Create(cuda_, device);
-  if (!staging.ok()) return Labelled(staging.status());
-  staging_ = *std::move(staging);
+  MUSTER_ASSIGN_OR_RETURN(staging_, Staging::Create(cuda_, device));
   return OkStatus();
 }
 
@@ -114,8 +112,8 @@ nccl::Code NcclCommunicator::AsyncError() {
 Status NcclCommunicator::Describe(const std::string& what, nccl::Code code) {
   const nccl::Comm comm = comm_;
   const char* last = nccl_.get_last_error(comm);
-  std::string text = Concat(label_, ": ", what, " failed: ", nccl_.get_error_string(code), " (",
-                            nccl::CodeName(code), ")");
+  std::string text =
+      Concat(what, " failed: ", nccl_.get_error_string(code), " (", nccl::CodeName(code), ")");
   if (last != nullptr && *last != '\0') text += Concat(": ", Trim(last));
   return Status(CodeFor(code), std::move(text));
 }
@@ -128,11 +126,10 @@ Status NcclCommunicator::Wait(const std::string& what, TimePoint deadline,
     const Result<bool> over = is_over();
     if (!over.ok()) return over.status();
     if (*over) return OkStatus();
-    if (stop_.stop_requested()) return Aborted(Concat(label_, ": ", what, " was given up"));
+    if (stop_.stop_requested()) return Aborted(Concat(what, " was given up"));
     const TimePoint now = SteadyNow();
     if (now >= deadline) {
-      return DeadlineExceeded(Concat(label_, ": ", what, " has not ended after ",
-                                     DescribeDuration(now - begin),
+      return DeadlineExceeded(Concat(what, " has not ended after ", DescribeDuration(now - begin),
                                      ": a rank is missing, stopped or unreachable"));
     }
     if (look < kLooksWithoutPause) {
@@ -166,16 +163,15 @@ Status NcclCommunicator::Run(const std::string& what, TimePoint deadline,
   } else if (code != nccl::Code::kSuccess) {
     return Describe(what, code);
   }
-  if (const Status marked = staging_->Mark(); !marked.ok()) return Labelled(marked);
+  MUSTER_RETURN_IF_ERROR(staging_->Mark());
   return Wait(what, deadline, [&]() -> Result<bool> {
     // First the device: an operation that has ended is not spoilt by a peer that left after it.
-    const Result<bool> finished = staging_->Finished();
-    if (!finished.ok()) return Labelled(finished.status());
-    const nccl::Code state = *finished ? nccl::Code::kSuccess : AsyncError();
+    MUSTER_ASSIGN_OR_RETURN(const bool finished, staging_->Finished());
+    const nccl::Code state = finished ? nccl::Code::kSuccess : AsyncError();
     if (state != nccl::Code::kSuccess && state != nccl::Code::kInProgress) {
       return Describe(what, state);
     }
-    return *finished;
+    return finished;
   });
 }
 

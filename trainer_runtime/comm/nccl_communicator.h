@@ -3,9 +3,8 @@
 // NcclCommunicator: one NCCL communicator whose every wait has a deadline and can be given up.
 //
 // It is created non-blocking, so that forming has an end (NCCL's own bootstrap waits for a missing
-// rank for ever), and every operation is watched until the device has done it. Errors name the
-// communicator and the rank. Ending never hangs: a library that does not come back is left to a
-// thread of its own, and its device memory with it.
+// rank for ever), and every operation is watched until the device has done it. Ending never hangs:
+// a library that does not come back is left to a thread of its own, and its device memory with it.
 //
 // One thread uses one object, except for PollError and Rescue, which belong to a watching thread.
 // Used by nccl_group.cc.
@@ -26,7 +25,7 @@ namespace muster::comm {
 
 class NcclCommunicator {
  public:
-  // `label` begins every error: 'communicator "world" of attempt 0 round 3, rank 1 of 4'.
+  // `label` begins lines in the log; callers put it before errors. `stop` ends every wait.
   NcclCommunicator(const nccl::Api& nccl, const cuda::Api& cuda, std::string label,
                    std::stop_token stop);
   // Ends it by force if Finish has not ended it.
@@ -50,7 +49,8 @@ class NcclCommunicator {
   // Ends it: revoked where the library can, then destroyed; aborted if that does not do it.
   void EndByForce();
 
-  // Which buffers and stream to use. REQUIRES UseDevice.
+  const nccl::Api& api() const { return nccl_; }
+  // The buffer and stream to use. REQUIRES UseDevice.
   Staging& staging() { return *staging_; }
 
   // From the watching thread: an error that NCCL noticed by itself; OK if there is none or the
@@ -67,7 +67,6 @@ class NcclCommunicator {
               const std::function<Result<bool>()>& is_over);
   nccl::Code AsyncError();
   Status Describe(const std::string& what, nccl::Code code);
-  Status Labelled(const Status& status) const { return status.With(label_); }
   // Calls on a thread of its own. False if it has not come back in time.
   bool CallInTime(const char* what, nccl::Code (*call)(nccl::Comm), nccl::Code* code);
   void Forget(bool is_stuck);
