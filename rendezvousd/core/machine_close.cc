@@ -90,7 +90,7 @@ void Machine::State::CheckDrain() {
     for (auto& [key, agent] : members.agents()) {
       if (agent.presence == Presence::kGone) continue;
       if (!all_over && agent.presence == Presence::kAttached && !agent.suspect) continue;
-      Gone(agent, Concat("given up: no goodbye in ", DescribeDuration(now - drain_since)), {});
+      Gone(agent, Concat("given up: no goodbye in ", Lasting(now - drain_since)), {});
       Tell(record::kAgentLeft, Concat(ToString(key), ": ", agent.why), key.node);
     }
   }

@@ -170,14 +170,14 @@ void Machine::State::CheckPrepare() {
     }
     // The silent ones do not count anyway until they are heard again.
     if (!unwell) {
-      LeaveOut(*member.agent, Concat("not ready in ", DescribeDuration(now - current->sealed_at)));
+      LeaveOut(*member.agent, Concat("not ready in ", Lasting(now - current->sealed_at)));
     }
   }
   Blame blame;
   blame.cause = Cause::kAgent;
   if (total == 1) blame.node = names.front().substr(0, names.front().find(' '));
-  blame.text = Concat("not prepared in ", DescribeDuration(now - current->sealed_at), ": ",
-                      ListNames(names, total));
+  blame.text =
+      Concat("not prepared in ", Lasting(now - current->sealed_at), ": ", ListNames(names, total));
   AbandonPrepare(blame);
   Reconsider();
 }
@@ -270,7 +270,7 @@ void Machine::State::CheckBroken() {
   blame.text = Concat(
       "rank ", broken.rank, " on ", broken.node, " lost its peers (", broken.reason, ") and ",
       silent.empty() ? std::string("none of them died") : Concat("silent are ", ListNames(silent)),
-      " within ", DescribeDuration(config.lease + kBrokenGrace));
+      " within ", Lasting(config.lease + kBrokenGrace));
   FailRound(blame, std::nullopt);
   Reconsider();
 }

@@ -120,7 +120,7 @@ void Membership::Refresh(Node& node) {
   }
   const bool reachable = !node.Unreachable();
   node.candidate = reachable && !suspect && node.well >= node.required;
-  node.missing_expected = node.expected && reachable && !node.candidate;
+  node.missing_expected = node.expected && reachable && !node.candidate && !left_out;
   node.missing_previous =
       node.previous && reachable && !node.candidate && !suspect && !left_out && !node.lost;
 

@@ -21,6 +21,18 @@ std::string Count(std::uint64_t number, std::string_view noun) {
   return Concat(number, " ", noun, number == 1 ? "" : "s");
 }
 
+std::string Lasting(Duration duration) {
+  std::string text = DescribeDuration(std::max(duration, Duration::zero()));
+  const auto cut = [&text](std::string_view end, std::string_view instead) {
+    if (!text.ends_with(end)) return;
+    text.resize(text.size() - end.size());
+    text += instead;
+  };
+  cut(".0 s", " s");
+  cut("min 0 s", "min");
+  return text;
+}
+
 std::string SignalName(std::int32_t number) {
   // Linux's numbers on x86-64 and arm64: those that end training programs.
   constexpr std::array<std::pair<std::int32_t, const char*>, 15> kNames = {{{1, "SIGHUP"},

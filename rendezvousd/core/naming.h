@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/time.h"
 #include "rendezvousd/protocol/messages.h"
 
 namespace muster::core {
@@ -20,6 +21,9 @@ inline constexpr std::size_t kNamesShown = 3;
 
 // "1 node", "2 nodes"
 std::string Count(std::uint64_t number, std::string_view noun);
+
+// "12 s", "30 min", "0.4 s": DescribeDuration without zeros behind; a negative one is "0 s".
+std::string Lasting(Duration duration);
 
 // "signal 9 (SIGKILL)"
 std::string SignalName(std::int32_t number);

@@ -70,9 +70,9 @@ std::string ExplainQuorum(const QuorumInput& input, const std::vector<std::strin
                                  : Concat(input.min_nodes, " to ", input.max_nodes);
   out += Concat(" (", input.candidates, " of ", wanted, input.max_nodes == 1 ? " node" : " nodes",
                 input.candidates == 1 ? " is here)" : " are here)");
-  out += Concat(" since ", DescribeDuration(std::max(now - since, Duration::zero())));
+  out += Concat(" since ", Lasting(now - since));
   if (quorum.until) {
-    out += Concat(", until ", DescribeDuration(std::max(*quorum.until - since, Duration::zero())));
+    out += Concat(", until ", Lasting(*quorum.until - since));
   }
   return out;
 }

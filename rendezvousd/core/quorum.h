@@ -24,7 +24,7 @@ struct QuorumInput {
   std::uint32_t min_nodes = 1;
   std::uint32_t max_nodes = 1;
   std::uint32_t candidates = 0;        // nodes with all their agents here and well
-  std::uint32_t expected_missing = 0;  // expected nodes that are no candidates but may still come
+  std::uint32_t expected_missing = 0;  // expected nodes that may still come; not those left out
   std::uint32_t previous_missing =
       0;                       // members of the last round likewise, neither dead nor suspect
   bool had_round = false;      // a round has run in this attempt

@@ -11,11 +11,11 @@ namespace muster::core {
 namespace {
 
 std::string Since(TimePoint since, TimePoint now) {
-  return Concat(" since ", DescribeDuration(std::max(now - since, Duration::zero())));
+  return Concat(" since ", Lasting(now - since));
 }
 
 std::string Until(TimePoint until, TimePoint now) {
-  return Concat(", for ", DescribeDuration(std::max(until - now, Duration::zero())), " more");
+  return Concat(", for ", Lasting(until - now), " more");
 }
 
 std::string AgentState(const Agent& agent, bool over, TimePoint now) {
