@@ -1,0 +1,40 @@
+#pragma once
+
+// The small program between the supervisor and a worker: what must happen in the worker's own
+// process before its program starts, and cannot be asked of posix_spawn.
+//
+// It takes default handlers and an empty mask, KILL when the supervisor dies, the CPUs, the folder,
+// and then the program, looked up in the worker's PATH. What fails is said on the worker's stderr
+// with node, program and PATH, and ends with 127 (not found) or 126 (could not be run). The session
+// is made by posix_spawn.
+
+#include <sched.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+
+namespace muster::agent {
+
+struct ExecStage {
+  pid_t parent = 0;         // the supervisor; another one at the start means that it died
+  std::string node;         // for messages
+  std::string working_dir;  // "": as it is
+  std::vector<int> cpus;    // empty: as they are
+  bool slurm_task = false;  // SLURM_TASK_PID becomes the worker's own
+  std::vector<std::string> program;
+};
+
+std::vector<std::string> ToArguments(const ExecStage& stage);
+Result<ExecStage> ExecStageFromArguments(const std::vector<std::string>& arguments);
+
+// The file that execvp would take, or a message naming program, node and PATH.
+Result<std::string> FindProgram(const std::string& program, const std::string& path,
+                                const std::string& node);
+
+// The CPUs that this process may use.
+std::vector<int> AllowedCpus();
+
+}  // namespace muster::agent
