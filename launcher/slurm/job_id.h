@@ -10,8 +10,8 @@ namespace muster::slurm {
 
 struct JobId {
   std::uint32_t id = 0;  // of this very job or array task
-  std::optional<std::uint32_t> array_job;
-  std::optional<std::uint32_t> array_task;
+  std::optional<std::uint32_t> array_job = {};
+  std::optional<std::uint32_t> array_task = {};
 
   // What scontrol and scancel take: "12", or "12_3" for an array task, whose own number would mean
   // the whole array when it is the last task.
