@@ -97,7 +97,9 @@ Status NcclCommunicator::Form(const nccl::UniqueId& id, int rank, int size, cons
     comm_ = comm;
   }
   if (code != nccl::Code::kSuccess && code != nccl::Code::kInProgress) return Describe(what, code);
-  return WaitReady(what, deadline);
+  MUSTER_RETURN_IF_ERROR(WaitReady(what, deadline));
+  formed_ = true;
+  return OkStatus();
 }
 
 // ------------------------------------------------------------------------------- waiting
@@ -177,7 +179,7 @@ Status NcclCommunicator::Run(const std::string& what, TimePoint deadline,
 
 // ------------------------------------------------------------------------------- ending
 
-bool NcclCommunicator::CallInTime(const char* what, nccl::Code (*call)(nccl::Comm),
+bool NcclCommunicator::CallInTime(const char* what, std::function<nccl::Code(nccl::Comm)> call,
                                   nccl::Code* code) {
   struct Shared {
     std::mutex mutex;
@@ -232,28 +234,34 @@ void NcclCommunicator::Finish(Duration timeout) {
   Forget(!came_back);
 }
 
+bool NcclCommunicator::Revoke(nccl::Code* code) {
+  *code = nccl::Code::kInProgress;
+  if (!rescued_) {
+    const std::lock_guard lock(mutex_);
+    const auto revoke = [call = nccl_.comm_revoke](nccl::Comm comm) { return call(comm, 0); };
+    if (!CallInTime("ncclCommRevoke", revoke, code)) return false;
+  }
+  const TimePoint deadline = SteadyNow() + kRevokeTimeout;
+  while (*code == nccl::Code::kInProgress && SteadyNow() < deadline) {
+    *code = AsyncError();
+    if (*code == nccl::Code::kInProgress) std::this_thread::sleep_for(kPauseMax);
+  }
+  return true;
+}
+
 void NcclCommunicator::EndByForce() {
   if (comm_ == nullptr) return Forget(false);
-  bool revoked = false;
-  if (nccl_.comm_revoke != nullptr) {
-    nccl::Code code;
-    {
-      const Call call(*this);
-      code = rescued_ ? nccl::Code::kSuccess : nccl_.comm_revoke(comm_, 0);
-    }
-    const TimePoint deadline = SteadyNow() + kRevokeTimeout;
-    while (code == nccl::Code::kInProgress && SteadyNow() < deadline) {
-      std::this_thread::sleep_for(kPauseMax);
-      code = AsyncError();
-    }
-    revoked = code == nccl::Code::kSuccess;
-  }
-  const std::lock_guard lock(mutex_);
-  nccl::Code code = nccl::Code::kSuccess;
+  nccl::Code code = nccl::Code::kInternalError;
   bool came_back = true;
-  if (revoked) came_back = CallInTime("ncclCommDestroy", nccl_.comm_destroy, &code);
-  // A destroy that failed has kept the communicator; one that hangs may not be disturbed.
-  if (came_back && (!revoked || code != nccl::Code::kSuccess)) {
+  if (nccl_.comm_revoke != nullptr && formed_) came_back = Revoke(&code);
+  const std::lock_guard lock(mutex_);
+  // One that does not come back may not be disturbed; one that fails keeps the communicator.
+  if (came_back && code == nccl::Code::kSuccess) {
+    came_back = CallInTime("ncclCommDestroy", nccl_.comm_destroy, &code);
+  } else {
+    code = nccl::Code::kInternalError;
+  }
+  if (came_back && code != nccl::Code::kSuccess) {
     came_back = CallInTime("ncclCommAbort", nccl_.comm_abort, &code);
   }
   Forget(!came_back);

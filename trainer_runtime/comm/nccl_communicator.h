@@ -68,7 +68,9 @@ class NcclCommunicator {
   nccl::Code AsyncError();
   Status Describe(const std::string& what, nccl::Code code);
   // Calls on a thread of its own. False if it has not come back in time.
-  bool CallInTime(const char* what, nccl::Code (*call)(nccl::Comm), nccl::Code* code);
+  bool CallInTime(const char* what, std::function<nccl::Code(nccl::Comm)> call, nccl::Code* code);
+  // False if the call did not come back; the code says whether the communicator is quiet.
+  bool Revoke(nccl::Code* code);
   void Forget(bool is_stuck);
 
   const nccl::Api& nccl_;
@@ -81,7 +83,8 @@ class NcclCommunicator {
   std::mutex mutex_;  // held during each call of NCCL, so that none meets another
   std::atomic<nccl::Comm> comm_ = nullptr;
   std::atomic<TimePoint::rep> in_call_since_ = 0;  // 0: in no call
-  bool rescued_ = false;
+  bool formed_ = false;                            // else there is nothing to revoke
+  std::atomic<bool> rescued_ = false;
 };
 
 }  // namespace muster::comm
