@@ -65,10 +65,9 @@ Result<std::vector<NodeInfo>> CommandLineScheduler::ReadNodes(const std::vector<
 
 Result<std::vector<NodeInfo>> CommandLineScheduler::ReadPartition(const std::string& partition,
                                                                   Duration deadline) {
-  // -a: also those in hidden partitions, where the job may be.
-  MUSTER_ASSIGN_OR_RETURN(
-      const Output printed,
-      Run("sinfo", {"-a", "-h", "-N", "-p", partition, "-o", "%N|%T|%E"}, deadline));
+  // No -a: sinfo refuses it beside -p, which shows hidden partitions by itself.
+  MUSTER_ASSIGN_OR_RETURN(const Output printed,
+                          Run("sinfo", {"-h", "-N", "-p", partition, "-o", "%N|%T|%E"}, deadline));
   return ParseNodeLines(printed.output);
 }
 

@@ -317,8 +317,9 @@ class Recipe {
         update.excluded_nodes.empty()
             ? std::string()
             : Concat(", without ", CompressHostList(update.excluded_nodes)),
-        update.node_count.has_value() ? Concat(", on ", *update.node_count, " nodes")
-                                      : std::string());
+        update.node_count.has_value()
+            ? Concat(", on ", *update.node_count, *update.node_count == 1 ? " node" : " nodes")
+            : std::string());
     Say(report_.text);
   }
 

@@ -112,7 +112,7 @@ TEST_F(CommandLineSchedulerTest, NodesAndPartitions) {
   EXPECT_TRUE(nodes[1].down);
   EXPECT_EQ(Calls(),
             "scontrol [-o] [show] [node] [n[1-2]]\n"
-            "sinfo [-a] [-h] [-N] [-p] [p,q] [-o] [%N|%T|%E]\n");
+            "sinfo [-h] [-N] [-p] [p,q] [-o] [%N|%T|%E]\n");
 }
 
 TEST_F(CommandLineSchedulerTest, ErrorsOnEitherStream) {
