@@ -237,6 +237,14 @@ RoundWatch Session::WatchRound(RoundId round, std::function<void(const Status&)>
   return RoundWatch(std::move(state));
 }
 
+bool Session::WaitForEnd(RoundId round, Duration timeout) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, SteadyNow() + timeout, [&] {
+    return !lost_.ok() || !round_ || round < IdOf(*round_) ||
+           (round == IdOf(*round_) && !ending_.ok());
+  });
+}
+
 Status Session::RoundState() const {
   const std::lock_guard lock(mutex_);
   return lost_.ok() ? ending_ : lost_;

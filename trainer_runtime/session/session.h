@@ -92,6 +92,8 @@ class Session {
   // newer one has come, or the agent is gone. It must return quickly and must not destroy the
   // watch.
   RoundWatch WatchRound(RoundId round, std::function<void(const Status&)> ended);
+  // Waits until `round` is ending, over, or the agent is gone; false after `timeout`.
+  bool WaitForEnd(RoundId round, Duration timeout);
   // Why the current round is ending; OK while it is not.
   Status RoundState() const;
   std::optional<StopOrder> stop_order() const;

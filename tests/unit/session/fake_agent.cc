@@ -65,6 +65,11 @@ void FakeAgent::Wake() {
 void FakeAgent::Expect(std::int32_t pid, std::uint32_t rank) {
   const std::lock_guard lock(mutex_);
   expected_[pid] = rank;
+  for (const auto& worker : workers_) {  // it may have come first
+    if (worker->closed || worker->rank || worker->pid != pid) continue;
+    worker->rank = rank;
+    if (running_) SendRound(worker);
+  }
 }
 
 void FakeAgent::SetWorldSize(std::uint32_t world_size) {
@@ -184,11 +189,13 @@ std::uint32_t FakeAgent::flags(std::uint32_t rank) {
   return 0;
 }
 
-std::optional<TimePoint> FakeAgent::first_progress(std::uint32_t round, std::uint32_t rank) {
+bool FakeAgent::WaitFirstStep(std::uint32_t round, Duration timeout) {
+  return WaitUntil([&] { return first_steps_.contains(round); }, timeout);
+}
+
+TimePoint FakeAgent::first_step(std::uint32_t round) {
   const std::lock_guard lock(mutex_);
-  const auto place = first_progress_.find({round, rank});
-  if (place == first_progress_.end()) return std::nullopt;
-  return place->second;
+  return first_steps_.at(round);
 }
 
 std::size_t FakeAgent::connected() {
@@ -266,14 +273,15 @@ void FakeAgent::Handle(const std::shared_ptr<Worker>& worker, local::FrameType t
   std::uint32_t attempt = 0, round = 0;
   const std::uint32_t rank = worker->rank.value_or(0);
   if (type == local::FrameType::kRegister) {
-    std::int32_t pid = 0;
-    MUSTER_CHECK(reader.Read(&worker->flags) && reader.Read(&pid), "register");
-    if (expected_.contains(pid)) {
-      worker->rank = expected_[pid];
-    } else {
+    MUSTER_CHECK(reader.Read(&worker->flags) && reader.Read(&worker->pid), "register");
+    if (expected_.empty()) {
       std::uint32_t next = 0;
       for (const auto& other : workers_) next += other->rank && !other->closed ? 1U : 0U;
       worker->rank = next;
+    } else if (const auto place = expected_.find(worker->pid); place != expected_.end()) {
+      worker->rank = place->second;
+    } else {
+      return;  // until it is expected
     }
     if (running_) SendRound(worker);
   } else if (type == local::FrameType::kProgress) {
@@ -281,9 +289,7 @@ void FakeAgent::Handle(const std::shared_ptr<Worker>& worker, local::FrameType t
     std::int64_t step = 0;
     MUSTER_CHECK(reader.Read(&phase) && reader.Read(&step), "progress");
     steps_[rank] = step;
-    if (phase == local::Phase::kStep) {
-      first_progress_.emplace(std::pair{round_, rank}, SteadyNow());
-    }
+    if (phase == local::Phase::kStep) first_steps_.emplace(round_, SteadyNow());
   } else if (type == local::FrameType::kQuiesced) {
     std::int64_t step = 0;
     MUSTER_CHECK(reader.Read(&attempt) && reader.Read(&round) && reader.Read(&step), "quiesced");

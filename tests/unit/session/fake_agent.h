@@ -2,8 +2,9 @@
 
 // FakeAgent: an agent's socket for tests, speaking proto/local.h: rounds, keys, barriers, progress.
 //
-// It plays all agents of a small world at once and starts no process. A worker is known by its pid
-// (Expect) or else by the order of registration. One thread serves; all calls are thread-safe.
+// It plays all agents of a small world at once and starts no process. A worker is known by its pid,
+// once Expect has been called, else by the order of registration. One thread serves; all calls are
+// thread-safe.
 
 #include <condition_variable>
 #include <cstdint>
@@ -55,8 +56,9 @@ class FakeAgent {
   std::vector<std::string> broken_reasons();
   std::vector<std::pair<local::RequestKind, std::string>> requests();
   std::uint32_t flags(std::uint32_t rank);
-  // When each (round, rank) told its first finished step.
-  std::optional<TimePoint> first_progress(std::uint32_t round, std::uint32_t rank);
+  // When the first rank told its first finished step of a round.
+  bool WaitFirstStep(std::uint32_t round, Duration timeout);
+  TimePoint first_step(std::uint32_t round);
   std::size_t connected();
 
  private:
@@ -64,6 +66,7 @@ class FakeAgent {
     int descriptor = -1;
     std::string input;
     std::string output;  // what the socket did not take yet
+    std::int32_t pid = 0;
     std::optional<std::uint32_t> rank;
     std::uint32_t flags = 0;
     bool closed = false;
@@ -107,7 +110,7 @@ class FakeAgent {
   std::map<std::string, std::string> round_keys_, run_keys_;
   std::vector<Waiter> waiters_;
   std::map<std::uint32_t, std::int64_t> steps_, quiesced_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, TimePoint> first_progress_;
+  std::map<std::uint32_t, TimePoint> first_steps_;  // by round
   std::vector<std::string> broken_;
   std::vector<std::pair<local::RequestKind, std::string>> requests_;
   std::jthread thread_;

@@ -1,0 +1,210 @@
+#include "trainer_runtime/muster_train/run.h"
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/log.h"
+#include "common/text.h"
+#include "proto/environment.h"
+#include "trainer_runtime/comm/gloo_group.h"
+#include "trainer_runtime/models/matrix.h"
+#include "trainer_runtime/muster_train/recovery.h"
+#include "trainer_runtime/muster_train/stop_wish.h"
+#include "trainer_runtime/muster_train/trainer.h"
+#include "trainer_runtime/session/session.h"
+
+namespace muster::train_program {
+namespace {
+
+using comm::ProcessGroup;
+
+// Nodes may take this long to be replaced; the agent ends us sooner if it gives up.
+constexpr Duration kRoundTimeout = std::chrono::hours(24);
+// From a broken communicator to the round's end: the agent hears of the cause, or of ours.
+constexpr Duration kEndingTimeout = std::chrono::minutes(10);
+// How often a wait looks whether a signal has come.
+constexpr Duration kLook = std::chrono::milliseconds(100);
+constexpr int kSignalBase = 128;
+constexpr int kFailed = 1;
+
+int MatrixThreadsFromEnvironment() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  if (text == nullptr) return 1;
+  return ParseInteger<int>("OMP_NUM_THREADS", text, 1, 1024).value_or(1);
+}
+
+class Process {
+ public:
+  Process(const Options& options, session::Session& session, const Corpus& corpus, Replica replica)
+      : options_(options),
+        session_(session),
+        reporter_(options),
+        replica_(std::move(replica)),
+        corpus_(corpus) {}
+
+  int Run() {
+    while (true) {
+      const auto info = WaitForRound();
+      if (!info.ok()) return Fail(info.status());
+      if (!info->has_value()) return kSignalBase + StopSignal();
+      if (const auto exit_code = OneRound(**info)) return *exit_code;
+    }
+  }
+
+ private:
+  int Fail(const Status& status) {
+    LogError(Concat("muster-train: ", status.ToString()));
+    return kFailed;
+  }
+
+  // Nothing: a signal came instead.
+  Result<std::optional<session::RoundInfo>> WaitForRound() {
+    const TimePoint deadline = SteadyNow() + kRoundTimeout;
+    while (true) {
+      auto info = session_.WaitForRound(round_, kLook);
+      if (info.ok()) return std::optional(std::move(info).value());
+      if (info.status().code() != StatusCode::kDeadlineExceeded || SteadyNow() >= deadline) {
+        return info.status();
+      }
+      if (StopSignal() != 0) return std::optional<session::RoundInfo>();
+    }
+  }
+
+  Result<std::unique_ptr<ProcessGroup>> MakeGroup(const session::RoundInfo& info) {
+    comm::GlooOptions gloo;
+    gloo.transfer_timeout = options_.collective_timeout;
+    return comm::CreateGlooGroup(session_, info, gloo);
+  }
+
+  // The exit code, or nothing: the round ended and another one comes.
+  std::optional<int> OneRound(const session::RoundInfo& info) {
+    round_ = session::IdOf(info);
+    if (checkpointer_ == nullptr) {
+      checkpointer_ = std::make_unique<Checkpointer>(
+          options_, info.run_id.empty() ? "standalone" : info.run_id,
+          [this](const Saved& saved) { reporter_.Checkpoint(saved); });
+    }
+    Status status = session_.Progress(session::Phase::kInit, LastStep());
+    auto group = MakeGroup(info);
+    if (group.ok()) {
+      const auto finished = InGroup(info, **group);
+      if (finished.ok()) return *finished;
+      status = finished.status();
+      // Not the group's fault: ours, and it would come again.
+      if ((*group)->state().ok()) return Fail(status);
+      group->reset();
+    } else {
+      status = group.status();
+    }
+    return LeaveRound(status);
+  }
+
+  std::int64_t LastStep() const {
+    return replica_.has_state() ? static_cast<std::int64_t>(replica_.position().step) : -1;
+  }
+
+  Result<int> InGroup(const session::RoundInfo& info, ProcessGroup& group) {
+    if (info.rank == 0 && !replica_.has_state()) {
+      MUSTER_RETURN_IF_ERROR(checkpointer_->Prepare(0));
+    }
+    reporter_.EnterRound(info, replica_.model().parameters().size());
+    MUSTER_ASSIGN_OR_RETURN(const Origin origin,
+                            AgreeOnState(group, options_, *checkpointer_, &replica_));
+    reporter_.Resume(origin.text, replica_.position());
+    Trainer trainer(options_, corpus_, session_, reporter_, *checkpointer_, replica_);
+    MUSTER_ASSIGN_OR_RETURN(const bool all_done, trainer.Run(group));
+    return Finish(group, all_done);
+  }
+
+  // All ranks are at the same step; nobody leaves before the last checkpoint is durable.
+  Result<int> Finish(ProcessGroup& group, bool all_done) {
+    const std::uint64_t step = replica_.position().step;
+    MUSTER_RETURN_IF_ERROR(
+        session_.Progress(session::Phase::kCheckpoint, static_cast<std::int64_t>(step)));
+    Status saved;
+    if (group.rank() == 0) {
+      saved = checkpointer_->WaitSaved();
+      if (checkpointer_->newest_durable() != step) {
+        checkpointer_->Save(replica_, static_cast<std::uint32_t>(group.size()));
+        saved = checkpointer_->WaitSaved();
+      }
+    }
+    MUSTER_RETURN_IF_ERROR(group.Barrier().Wait());
+    // After a notice, an end with 0 would count as stopped only.
+    if (all_done && (StopSignal() != 0 || session_.stop_order())) {
+      const Status told = session_.Request(session::RequestKind::kDone, "all steps are finished");
+      if (!told.ok()) LogWarning(Concat("the agent was not told of the end: ", told.message()));
+    }
+    if (group.rank() == 0 || options_.print_digest) {
+      reporter_.Line(Concat("weights digest: ", replica_.WeightsDigest().ToHex()));
+    }
+    if (group.rank() == 0 && !all_done) {
+      const auto reason = WantsStop(session_, step);
+      reporter_.Line(Concat("stopped after step ", step, " of ", options_.steps, ": ",
+                            reason ? *reason : "another rank was told to"));
+    }
+    group.Close();
+    return saved.ok() ? 0 : kFailed;
+  }
+
+  std::optional<int> LeaveRound(const Status& status) {
+    if (status.code() != StatusCode::kAborted) {
+      LogWarning(Concat("rank left ", session::ToString(round_), ": ", status.message()));
+      const Status told = session_.Broken(round_, status.message());
+      if (!told.ok()) return Fail(told);
+    }
+    const TimePoint deadline = SteadyNow() + kEndingTimeout;
+    while (session_.RoundState().ok() && IsCurrent()) {
+      if (StopSignal() != 0) return kSignalBase + StopSignal();
+      if (session_.alone() || SteadyNow() >= deadline) return Fail(status);
+      session_.WaitForEnd(round_, kLook);
+    }
+    const Status told = session_.Quiesced(round_, LastStep());
+    if (!told.ok()) return Fail(told);
+    return std::nullopt;
+  }
+
+  bool IsCurrent() const {
+    const auto info = session_.CurrentRound();
+    return info && session::IdOf(*info) == round_;
+  }
+
+  const Options& options_;
+  session::Session& session_;
+  Reporter reporter_;
+  Replica replica_;
+  const Corpus& corpus_;
+  std::unique_ptr<Checkpointer> checkpointer_;  // uses the reporter
+  session::RoundId round_;
+};
+
+}  // namespace
+
+int Run(const Options& options) {
+  CatchStopSignals();
+  models::SetMatrixThreads(MatrixThreadsFromEnvironment());
+  const auto fail = [](const Status& status) {
+    LogError(Concat("muster-train: ", status.message()));
+    return status.code() == StatusCode::kUnavailable ? kFailed : exit_code::kUsage;
+  };
+  auto replica = Replica::Create(options.model);
+  if (!replica.ok()) return fail(replica.status());
+  const auto corpus = Corpus::Open(options.data, replica->model().config().context);
+  if (!corpus.ok()) return fail(corpus.status());
+
+  session::Options session_options = session::OptionsFromEnvironment();
+  session_options.can_reform = true;
+  if (session_options.socket_path.empty() && std::getenv("WORLD_SIZE") != nullptr) {
+    LogWarning(
+        "WORLD_SIZE is set but MUSTER_AGENT_SOCKET is not: this is a world of one; start "
+        "with muster run");
+  }
+  auto session = session::Session::Connect(session_options);
+  if (!session.ok()) return fail(session.status());
+  return Process(options, **session, *corpus, std::move(replica).value()).Run();
+}
+
+}  // namespace muster::train_program
