@@ -51,12 +51,13 @@ class HostSessionImpl : public HostSession {
 
 class ClientImpl : public Client {
  public:
-  explicit ClientImpl(std::shared_ptr<const Transport> transport)
+  ClientImpl(std::shared_ptr<const Transport> transport,
+             const std::shared_ptr<grpc::Channel>& channel)
       : transport_(std::move(transport)),
-        rendezvous_(v1::Rendezvous::NewStub(transport_->channel)),
-        host_(v1::Host::NewStub(transport_->channel)),
-        operator_(v1::Operator::NewStub(transport_->channel)),
-        unary_(transport_) {}
+        rendezvous_(v1::Rendezvous::NewStub(channel)),
+        host_(v1::Host::NewStub(channel)),
+        operator_(v1::Operator::NewStub(channel)),
+        unary_(transport_, rendezvous_.get()) {}
 
   std::unique_ptr<AttendSession> Attend(AttendEvents events) override {
     AttendStream::Events wire;
@@ -67,8 +68,8 @@ class ClientImpl : public Client {
       if (message.ok()) tell(std::move(*message));
       return message.status();
     };
-    auto start = [stub = rendezvous_](grpc::ClientContext* context,
-                                      AttendStream::Reactor* reactor) {
+    auto start = [stub = rendezvous_.get()](grpc::ClientContext* context,
+                                            AttendStream::Reactor* reactor) {
       stub->async()->Attend(context, reactor);
     };
     return std::make_unique<AttendSessionImpl>(
@@ -84,7 +85,7 @@ class ClientImpl : public Client {
       if (wishes.ok()) tell(std::move(*wishes));
       return wishes.status();
     };
-    auto start = [stub = host_](grpc::ClientContext* context, HostStream::Reactor* reactor) {
+    auto start = [stub = host_.get()](grpc::ClientContext* context, HostStream::Reactor* reactor) {
       stub->async()->Serve(context, reactor);
     };
     return std::make_unique<HostSessionImpl>(
@@ -124,8 +125,8 @@ class ClientImpl : public Client {
   }
 
   const std::shared_ptr<const Transport> transport_;
-  const std::shared_ptr<v1::Rendezvous::Stub> rendezvous_;
-  const std::shared_ptr<v1::Host::Stub> host_;
+  const std::unique_ptr<v1::Rendezvous::Stub> rendezvous_;
+  const std::unique_ptr<v1::Host::Stub> host_;
   const std::unique_ptr<v1::Operator::Stub> operator_;
   UnaryCalls unary_;
 };
@@ -159,7 +160,8 @@ bool IsFinal(const Status& status) {
 
 Result<std::unique_ptr<Client>> Client::Create(Options options) {
   MUSTER_ASSIGN_OR_RETURN(auto transport, Transport::Create(options));
-  return std::unique_ptr<Client>(std::make_unique<ClientImpl>(std::move(transport)));
+  return std::unique_ptr<Client>(
+      std::make_unique<ClientImpl>(std::move(transport), Transport::OpenChannel(options)));
 }
 
 }  // namespace muster::client

@@ -3,7 +3,9 @@
 // The one way to talk to a rendezvous daemon: one gRPC channel over TLS to a numeric target, with
 // the run's certificate as the only root and the secret on every call.
 //
-// Callbacks come on gRPC's threads: post them to your own loop. No gRPC type shows here.
+// Callbacks come on gRPC's threads: post them to your own loop. No gRPC type shows here. Sessions
+// end before their client, and neither is destroyed inside a callback (their destructors wait for
+// the last one).
 // Thread-safe. Used by launcher/agent (join secret) and launcher/host, launcher/cli (operator
 // secret).
 

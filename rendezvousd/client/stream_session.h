@@ -14,9 +14,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "common/backoff.h"
+#include "common/check.h"
 #include "common/status.h"
 #include "rendezvousd/client/client.h"
 #include "rendezvousd/client/transport.h"
@@ -51,7 +53,7 @@ class StreamSession : public std::enable_shared_from_this<StreamSession<WireUp, 
   void Send(WireUp message);
   // What was queued is still sent; then the stream ends with on_disconnected. Never blocks.
   void Close();
-  // Closes, suppresses further callbacks and waits for the last one, unless called inside it.
+  // Closes, suppresses further callbacks and waits for the last one. Never inside a callback.
   void Destroy();
 
  private:
@@ -60,7 +62,8 @@ class StreamSession : public std::enable_shared_from_this<StreamSession<WireUp, 
   void OnConnected(Call* call);
   void OnMessage(Call* call, const WireDown& message);
   void OnWritten(Call* call, bool ok);
-  void OnDone(Call* call, const grpc::Status& status);
+  void OnEnding();  // the call is about to be deleted
+  void OnEnded(const grpc::Status& status);
   void WriteNext();        // REQUIRES mutex_
   void FinishIfFlushed();  // REQUIRES mutex_
   void WaitThenConnect();  // REQUIRES mutex_
@@ -77,21 +80,18 @@ class StreamSession : public std::enable_shared_from_this<StreamSession<WireUp, 
   Random random_;
   Backoff backoff_;
   Call* call_ = nullptr;  // owned by itself until OnDone
+  bool busy_ = false;     // from Connect until the call's end has been told
   bool connected_ = false;
   bool writing_ = false;
   bool closing_ = false;
   bool silenced_ = false;
   bool waiting_ = false;  // for the back-off
-  int telling_ = 0;
-  Status broken_;  // why we ended the stream ourselves
+  Status broken_;         // why we ended the stream ourselves
   std::deque<WireUp> unsent_;
   std::unique_ptr<grpc::Alarm> retry_;
   std::unique_ptr<grpc::Alarm> flush_;
-  static thread_local const void* inside_;  // the session whose callback this thread runs
+  std::thread::id telling_thread_;
 };
-
-template <typename WireUp, typename WireDown>
-thread_local const void* StreamSession<WireUp, WireDown>::inside_ = nullptr;
 
 template <typename WireUp, typename WireDown>
 class StreamSession<WireUp, WireDown>::Call : public Reactor {
@@ -117,8 +117,10 @@ class StreamSession<WireUp, WireDown>::Call : public Reactor {
   }
   void OnWriteDone(bool ok) override { session_->OnWritten(this, ok); }
   void OnDone(const grpc::Status& status) override {
-    session_->OnDone(this, status);
-    delete this;
+    const auto session = session_;
+    session->OnEnding();
+    delete this;  // with the context, which holds the channel: before anybody is told
+    session->OnEnded(status);
   }
 
   grpc::ClientContext context;
@@ -142,14 +144,11 @@ void StreamSession<WireUp, WireDown>::Tell(const Callback& callback) {
   {
     const std::lock_guard lock(mutex_);
     if (silenced_) return;
-    ++telling_;
+    telling_thread_ = std::this_thread::get_id();
   }
-  const void* outer = std::exchange(inside_, this);
   callback();
-  inside_ = outer;
   const std::lock_guard lock(mutex_);
-  --telling_;
-  idle_.notify_all();
+  telling_thread_ = {};
 }
 
 template <typename WireUp, typename WireDown>
@@ -160,6 +159,7 @@ void StreamSession<WireUp, WireDown>::Connect() {
     if (closing_) return;
     call = new Call(this->shared_from_this());
     call_ = call;
+    busy_ = true;
     writing_ = false;
     broken_ = OkStatus();
   }
@@ -230,13 +230,19 @@ void StreamSession<WireUp, WireDown>::OnWritten(Call* call, bool ok) {
 }
 
 template <typename WireUp, typename WireDown>
-void StreamSession<WireUp, WireDown>::OnDone(Call* call, const grpc::Status& grpc_status) {
+void StreamSession<WireUp, WireDown>::OnEnding() {
+  const std::lock_guard lock(mutex_);
+  call_ = nullptr;
+  connected_ = false;
+  unsent_.clear();
+  if (flush_) flush_->Cancel();
+}
+
+template <typename WireUp, typename WireDown>
+void StreamSession<WireUp, WireDown>::OnEnded(const grpc::Status& grpc_status) {
   Status status;
   {
     const std::lock_guard lock(mutex_);
-    MUSTER_CHECK(call == call_, "one call at a time");
-    connected_ = false;
-    unsent_.clear();
     status = broken_;
     if (status.ok()) status = transport_->FromGrpc(grpc_status);
     if (status.ok()) status = Unavailable("the daemon ended the stream");
@@ -244,9 +250,8 @@ void StreamSession<WireUp, WireDown>::OnDone(Call* call, const grpc::Status& grp
   }
   Tell([&] { events_.on_disconnected(status); });
   const std::lock_guard lock(mutex_);
-  call_ = nullptr;
+  busy_ = false;
   if (!closing_ && !IsFinal(status)) WaitThenConnect();
-  if (flush_) flush_->Cancel();
   idle_.notify_all();
 }
 
@@ -295,8 +300,9 @@ void StreamSession<WireUp, WireDown>::Destroy() {
   Close();
   std::unique_lock lock(mutex_);
   silenced_ = true;
-  if (inside_ == this) return;
-  idle_.wait(lock, [this] { return call_ == nullptr && !waiting_ && telling_ == 0; });
+  MUSTER_CHECK(telling_thread_ != std::this_thread::get_id(),
+               "a session is not destroyed inside its own callback");
+  idle_.wait(lock, [this] { return !busy_ && !waiting_; });
 }
 
 }  // namespace muster::client

@@ -80,7 +80,7 @@ Result<std::string> NumericTarget(std::string_view target) {
 
 Result<std::shared_ptr<const Transport>> Transport::Create(const Options& options) {
   QuietGrpc();
-  MUSTER_ASSIGN_OR_RETURN(const std::string target, NumericTarget(options.target));
+  MUSTER_RETURN_IF_ERROR(NumericTarget(options.target).status());
   MUSTER_RETURN_IF_ERROR(CheckCertificate(options.certificate));
   if (const auto secret = HexDecode(options.secret); !secret.ok() || secret->empty()) {
     return InvalidArgument("the run's secret is not hex");
@@ -94,11 +94,14 @@ Result<std::shared_ptr<const Transport>> Transport::Create(const Options& option
   transport->bearer = "Bearer " + options.secret;
   transport->backoff.initial = options.backoff_min;
   transport->backoff.maximum = options.backoff_max;
+  return std::shared_ptr<const Transport>(std::move(transport));
+}
+
+std::shared_ptr<grpc::Channel> Transport::OpenChannel(const Options& options) {
   grpc::SslCredentialsOptions tls;
   tls.pem_root_certs = options.certificate;
-  transport->channel =
-      grpc::CreateCustomChannel(target, grpc::SslCredentials(tls), Arguments(options));
-  return std::shared_ptr<const Transport>(std::move(transport));
+  return grpc::CreateCustomChannel(NumericTarget(options.target).value(), grpc::SslCredentials(tls),
+                                   Arguments(options));
 }
 
 void Transport::Authorize(grpc::ClientContext* context) const {

@@ -20,14 +20,17 @@ namespace muster::client {
 // looks nothing up. InvalidArgument for anything else.
 Result<std::string> NumericTarget(std::string_view target);
 
-// Immutable after Create; thread-safe.
+// Immutable after Create; thread-safe. The channel is not in it: sessions and calls live on for a
+// moment on gRPC's own threads, and a grpc::Channel that ends on one of them joins itself (gRPC
+// 1.51). Only Client owns the channel.
 struct Transport {
   std::string target;
   std::string bearer;  // the value of the authorization metadata
   BackoffPolicy backoff;
-  std::shared_ptr<grpc::Channel> channel;
 
   static Result<std::shared_ptr<const Transport>> Create(const Options& options);
+  // REQUIRES: Create was content with the options.
+  static std::shared_ptr<grpc::Channel> OpenChannel(const Options& options);
   void Authorize(grpc::ClientContext* context) const;
   // gRPC's status as ours; a daemon with another certificate is Unauthenticated, not Unavailable.
   Status FromGrpc(const grpc::Status& status) const;

@@ -53,14 +53,18 @@ class Pending : public std::enable_shared_from_this<Pending> {
 
  protected:
   virtual void Start(grpc::ClientContext* context, std::function<void(grpc::Status)> on_status) = 0;
-  // `status` is the transport's; OK: the answer is there.
-  virtual void Answer(const Status& status) = 0;
+  // What the daemon answered; Unavailable, too, may be tried again.
+  virtual Status Answered() = 0;
+  // The end: what Answered said, or the transport's failure.
+  virtual void Tell(const Status& status) = 0;
 
  private:
   void OnStatus(const grpc::Status& grpc_status) {
-    const Status status = transport_->FromGrpc(grpc_status);
+    Status status = transport_->FromGrpc(grpc_status);
+    if (status.ok()) status = Answered();
     {
       const std::lock_guard lock(mutex_);
+      context_.reset();  // it holds the channel: let go before anybody is told
       if (status.code() == StatusCode::kUnavailable && repeatable_ && !cancelled_) {
         const Duration delay = backoff_.Next(random_);
         if (SteadyNow() + delay < deadline_) return TryAfter(delay);
@@ -86,7 +90,7 @@ class Pending : public std::enable_shared_from_this<Pending> {
                 });
   }
   void Finish(const Status& status) {
-    Answer(status);
+    Tell(status);
     on_finished();
   }
 
@@ -121,24 +125,22 @@ class PendingKey : public Pending {
     answer_.Clear();
     stub_->async()->Key(context, &request_, &answer_, std::move(on_status));
   }
-  void Answer(const Status& status) override {
-    protocol::KeyAnswer answer;
-    answer.status = status;
-    if (status.ok()) {
-      auto converted = protocol::FromProto(answer_);
-      if (converted.ok()) {
-        answer = std::move(*converted);
-      } else {
-        answer.status = converted.status();
-      }
-    }
-    done_(std::move(answer));
+  Status Answered() override {
+    auto converted = protocol::FromProto(answer_);
+    if (!converted.ok()) return converted.status();
+    converted_ = std::move(*converted);
+    return converted_.status;
+  }
+  void Tell(const Status& status) override {
+    converted_.status = status;
+    done_(std::move(converted_));
   }
 
   Stub* const stub_;
   const std::function<void(protocol::KeyAnswer)> done_;
   v1::KeyRequest request_;
   v1::KeyAnswer answer_;
+  protocol::KeyAnswer converted_;
 };
 
 class PendingBarrier : public Pending {
@@ -157,9 +159,8 @@ class PendingBarrier : public Pending {
     answer_.Clear();
     stub_->async()->Barrier(context, &request_, &answer_, std::move(on_status));
   }
-  void Answer(const Status& status) override {
-    done_(status.ok() ? protocol::BarrierStatus(answer_) : status);
-  }
+  Status Answered() override { return protocol::BarrierStatus(answer_); }
+  void Tell(const Status& status) override { done_(status); }
 
   Stub* const stub_;
   const std::function<void(Status)> done_;
@@ -170,9 +171,6 @@ class PendingBarrier : public Pending {
 }  // namespace
 
 struct UnaryCalls::Shared {
-  explicit Shared(std::shared_ptr<const Transport> t)
-      : transport(std::move(t)), stub(v1::Rendezvous::NewStub(transport->channel)) {}
-
   void Begin(const std::shared_ptr<Shared>& self, const std::shared_ptr<Pending>& call) {
     call->on_finished = [self, weak = std::weak_ptr<Pending>(call)] {
       const std::lock_guard lock(self->mutex);
@@ -187,16 +185,14 @@ struct UnaryCalls::Shared {
     call->Try();
   }
 
-  const std::shared_ptr<const Transport> transport;
-  const std::unique_ptr<Stub> stub;
   std::mutex mutex;
   std::condition_variable idle;
   bool ending = false;
   std::set<std::shared_ptr<Pending>> calls;
 };
 
-UnaryCalls::UnaryCalls(std::shared_ptr<const Transport> transport)
-    : shared_(std::make_shared<Shared>(std::move(transport))) {}
+UnaryCalls::UnaryCalls(std::shared_ptr<const Transport> transport, Stub* stub)
+    : transport_(std::move(transport)), stub_(stub), shared_(std::make_shared<Shared>()) {}
 
 UnaryCalls::~UnaryCalls() {
   std::unique_lock lock(shared_->mutex);
@@ -207,14 +203,14 @@ UnaryCalls::~UnaryCalls() {
 
 void UnaryCalls::Key(const protocol::KeyRequest& request, Duration deadline,
                      std::function<void(protocol::KeyAnswer)> done) {
-  shared_->Begin(shared_, std::make_shared<PendingKey>(shared_->transport, shared_->stub.get(),
-                                                       request, deadline, std::move(done)));
+  shared_->Begin(
+      shared_, std::make_shared<PendingKey>(transport_, stub_, request, deadline, std::move(done)));
 }
 
 void UnaryCalls::Barrier(const protocol::BarrierRequest& request, Duration deadline,
                          std::function<void(Status)> done) {
-  shared_->Begin(shared_, std::make_shared<PendingBarrier>(shared_->transport, shared_->stub.get(),
-                                                           request, deadline, std::move(done)));
+  shared_->Begin(shared_, std::make_shared<PendingBarrier>(transport_, stub_, request, deadline,
+                                                           std::move(done)));
 }
 
 }  // namespace muster::client

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "common/time.h"
+#include "muster/v1/rendezvous.grpc.pb.h"
 #include "rendezvousd/client/transport.h"
 #include "rendezvousd/protocol/messages.h"
 
@@ -14,7 +15,8 @@ namespace muster::client {
 
 class UnaryCalls {
  public:
-  explicit UnaryCalls(std::shared_ptr<const Transport> transport);
+  // `stub` outlives this.
+  UnaryCalls(std::shared_ptr<const Transport> transport, v1::Rendezvous::Stub* stub);
   // Cancels what is under way and waits for its callbacks.
   ~UnaryCalls();
   UnaryCalls(const UnaryCalls&) = delete;
@@ -27,7 +29,9 @@ class UnaryCalls {
 
  private:
   struct Shared;
-  const std::shared_ptr<Shared> shared_;
+  const std::shared_ptr<const Transport> transport_;
+  v1::Rendezvous::Stub* const stub_;
+  const std::shared_ptr<Shared> shared_;  // with the calls under way; no channel in it
 };
 
 }  // namespace muster::client
