@@ -21,6 +21,8 @@ constexpr char kDescription[] =
 void AddOptions(CLI::App& app, Options& o, std::string& config, std::string& step_time,
                 std::string& timeout) {
   app.add_option("--data", o.data, "Files whose bytes are the corpus")->required();
+  // A wrapper's options come first, the user's behind them win.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--config", config, "JSON file with DeepSpeed's names; options win over it");
   app.add_option("--model", o.model, "Preset: tiny, small, medium, large, gpt2, ...");
   app.add_option("--backend", o.backend, "Collectives: gloo (CPU) or nccl (GPU)");

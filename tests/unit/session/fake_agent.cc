@@ -90,15 +90,19 @@ std::uint32_t FakeAgent::BeginRound(const std::string& cause) {
   return round_;
 }
 
-void FakeAgent::EndRound(const std::string& cause) {
+std::set<std::uint32_t> FakeAgent::EndRound(const std::string& cause) {
   const std::lock_guard lock(mutex_);
   running_ = false;
+  std::set<std::uint32_t> told;
   local::FrameWriter frame(local::FrameType::kRoundEnding);
   frame.Add(std::uint32_t{0}).Add(round_).Add(cause);
   for (const auto& worker : workers_) {
-    if (worker->rank && !worker->closed) Send(worker, frame.Finish());
+    if (!worker->rank || worker->closed) continue;
+    Send(worker, frame.Finish());
+    told.insert(*worker->rank);
   }
   Wake();
+  return told;
 }
 
 void FakeAgent::SendStopAt(std::int64_t step, const std::string& reason) {

@@ -36,7 +36,8 @@ class FakeAgent {
 
   // Sends the next round to all who are registered, and to all who register later.
   std::uint32_t BeginRound(const std::string& cause);
-  void EndRound(const std::string& cause);
+  // The ranks that were told: those registered by now.
+  std::set<std::uint32_t> EndRound(const std::string& cause);
   void SendStopAt(std::int64_t step, const std::string& reason);
   // Raw bytes to every worker: what a broken agent might send.
   void SendRaw(const std::string& bytes);
