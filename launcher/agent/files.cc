@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 
 #include "common/text.h"
 
@@ -69,6 +70,16 @@ Status WriteAll(int descriptor, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(count));
   }
   return OkStatus();
+}
+
+void CopyFiles(const std::string& from, const std::string& prefix, const std::string& to) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(from, error)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(prefix) || !MakeFolders(to).ok()) continue;
+    fs::copy_file(entry.path(), to + "/" + name, fs::copy_options::overwrite_existing, error);
+  }
 }
 
 std::string ShortHash(std::string_view text) {

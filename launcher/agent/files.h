@@ -42,6 +42,9 @@ Status MakeFolders(const std::string& path);
 Status MakePrivateFolder(const std::string& path);
 // Writes all bytes to a descriptor; retries on EINTR.
 Status WriteAll(int descriptor, std::string_view bytes);
+// Copies the files of a folder whose names begin with `prefix` into `to`, which is made. What
+// cannot be copied is left out.
+void CopyFiles(const std::string& from, const std::string& prefix, const std::string& to);
 // 64-bit FNV-1a in hex: a short name for a long key, not for secrets.
 std::string ShortHash(std::string_view text);
 

@@ -79,17 +79,20 @@ void LocalServer::OnAccept() {
   socklen_t size = sizeof(who);
   if (getsockopt(peer.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return;
   if (who.uid != geteuid()) {
-    LogWarning(Concat("refused process ", who.pid, " of uid ", who.uid, " at ", path_));
+    refused_.Say(LogLevel::kWarning,
+                 Concat("refused process ", who.pid, " of uid ", who.uid, " at ", path_));
     return;
   }
   const std::optional<WorkerId> worker = events_.identify(who.pid);
   if (!worker) {
-    LogWarning(Concat("refused process ", who.pid, " at ", path_, ": no worker started it"));
+    refused_.Say(LogLevel::kWarning,
+                 Concat("refused process ", who.pid, " at ", path_, ": no worker started it"));
     return;
   }
   if (CountOf(*worker) >= kConnectionsPerWorkerMax) {
-    LogWarning(Concat("refused process ", who.pid, " at ", path_, ": worker ", worker->slot,
-                      " has ", kConnectionsPerWorkerMax, " connections already"));
+    refused_.Say(LogLevel::kWarning,
+                 Concat("refused process ", who.pid, " at ", path_, ": worker ", worker->slot,
+                        " has ", kConnectionsPerWorkerMax, " connections already"));
     return;
   }
   const ConnectionId id = next_++;

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "common/log.h"
 #include "launcher/agent/event_loop.h"
 #include "launcher/agent/files.h"
 #include "launcher/agent/local_messages.h"
@@ -60,6 +61,7 @@ class LocalServer {
   ConnectionId next_ = 1;
   std::map<ConnectionId, std::unique_ptr<Connection>> connections_;
   std::map<WorkerId, ConnectionId> registered_;
+  LogChanged refused_;  // a process that tries without end fills no log
 };
 
 }  // namespace muster::agent

@@ -76,6 +76,7 @@ MachineEffects SupervisorMachine::State::Step(const MachineEvent& event, TimePoi
   std::visit([this, now](const auto& body) { On(body, now); }, event);
   OnTimers(now);
   Reconcile(now);
+  FreezeIfCutOff(now);
   return std::move(effects_);
 }
 
@@ -114,6 +115,8 @@ bool SupervisorMachine::State::IsStale(const Order& order) const {
 
 void SupervisorMachine::State::On(const OrderReceived& event, TimePoint /*now*/) {
   const Order& order = event.order;
+  // Whatever it says, it answers the hello of this stream, which counts as a beat.
+  if (hello_at_) answered_at_ = answered_at_ ? std::max(*answered_at_, *hello_at_) : *hello_at_;
   if (IsStale(order)) return;
   if (order.kind == OrderKind::kWait) ended_ = std::max(ended_, order.fence);
   const bool repeated = order_ && order_->kind == order.kind && order_->fence == order.fence &&
@@ -152,7 +155,7 @@ void SupervisorMachine::State::On(const LinkUp& /*event*/, TimePoint now) {
   link_ = true;
   link_down_since_.reset();
   beats_.clear();
-  if (!answered_at_) answered_at_ = now;
+  hello_at_ = now;
   protocol::Hello hello = config_.hello;
   hello.fence = order_ ? order_->fence : Fence{config_.attempt, 0};
   hello.workers.clear();
@@ -358,7 +361,7 @@ void SupervisorMachine::State::On(const TimePassed& /*event*/, TimePoint /*now*/
 
 void SupervisorMachine::State::Thaw() {
   for (auto& [slot, worker] : workers_) {
-    if (!worker.frozen || worker.ending != Ending::kNot) continue;
+    if (!worker.frozen || !worker.alive || worker.ending != Ending::kNot) continue;
     worker.frozen = false;
     Emit(SignalTree{{slot, worker.serial}, SIGCONT});
     Emit(Say{false, Concat("the daemon confirms ", protocol::ToString(worker.fence), ": worker ",

@@ -70,7 +70,6 @@ void SupervisorMachine::State::OnTimers(TimePoint now) {
       SendProgress(slot, worker, now);
     }
   }
-  FreezeIfCutOff(now);
   if (Closing()) return;
   if (stop_at_ && now >= *stop_at_) stopping_ = true;
   if (parent_gone_ && link_down_since_ && now >= *link_down_since_ + config_.lost_limit) {

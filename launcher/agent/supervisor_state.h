@@ -130,6 +130,7 @@ class SupervisorMachine::State {
   TimePoint next_beat_{};
   std::uint64_t beat_sequence_ = 0;
   std::map<std::uint64_t, TimePoint> beats_;  // sent and not answered
+  std::optional<TimePoint> hello_at_;         // of the newest stream
   std::optional<TimePoint> answered_at_;      // when the last answered beat was sent
   std::optional<TimePoint> progress_at_;
 
