@@ -18,8 +18,11 @@ namespace {
 
 // A program and some commands that it calls; more is a leak, and would eat the agent's descriptors.
 constexpr std::size_t kConnectionsPerWorkerMax = 16;
-// Two values of the largest size, and some frames; who does not read that much is not reading.
-constexpr std::size_t kUnsentBytesMax = 3U << 20U;
+// A connection with this much unsent is not read from until it has taken some: asking for more
+// large values than the socket holds is slow, not wrong.
+constexpr std::size_t kUnsentBytesPause = 4U << 20U;
+// What was asked for before the pause may still come. Who does not read that much is not reading.
+constexpr std::size_t kUnsentBytesMax = 256U << 20U;
 // Frames of one connection that are worked on before others get their turn.
 constexpr int kReadsPerTurn = 4;
 
@@ -32,6 +35,8 @@ struct LocalServer::Connection {
   EventLoop::Id write_watch = 0;
   FrameStream in;
   std::string out;
+  std::size_t out_sent = 0;  // bytes of `out` that have left
+  std::size_t unsent() const { return out.size() - out_sent; }
 };
 
 LocalServer::LocalServer(EventLoop* loop, LocalServerEvents events)
@@ -109,6 +114,11 @@ void LocalServer::OnReadable(ConnectionId id) {
     const auto found = connections_.find(id);
     if (found == connections_.end()) return;
     Connection& connection = *found->second;
+    if (connection.unsent() > kUnsentBytesPause) {
+      loop_->Unwatch(connection.watch);
+      connection.watch = 0;
+      return;
+    }
     const ssize_t count = recv(connection.socket.get(), buffer.data(), buffer.size(), 0);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (count <= 0) {
@@ -149,25 +159,33 @@ void LocalServer::Flush(ConnectionId id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   Connection& connection = *found->second;
-  std::size_t sent = 0;
-  while (sent < connection.out.size()) {
-    const ssize_t count = send(connection.socket.get(), connection.out.data() + sent,
-                               connection.out.size() - sent, MSG_NOSIGNAL);
+  while (connection.unsent() > 0) {
+    const ssize_t count = send(connection.socket.get(), connection.out.data() + connection.out_sent,
+                               connection.unsent(), MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) break;
     if (count < 0) {
       // The reader notices the end by itself; closing here would pull it from under a caller.
       connection.out.clear();
-      return;
+      connection.out_sent = 0;
+      break;
     }
-    sent += static_cast<std::size_t>(count);
+    connection.out_sent += static_cast<std::size_t>(count);
   }
-  connection.out.erase(0, sent);
-  if (connection.out.size() > kUnsentBytesMax) {
+  // Moved in large pieces only, so that a long queue costs no square.
+  if (connection.out_sent >= connection.unsent()) {
+    connection.out.erase(0, connection.out_sent);
+    connection.out_sent = 0;
+  }
+  if (connection.watch == 0 && connection.unsent() <= kUnsentBytesPause) {
+    connection.watch =
+        loop_->WatchReadable(connection.socket.get(), [this, id] { OnReadable(id); });
+  }
+  if (connection.unsent() > kUnsentBytesMax) {
     loop_->Post([this, id] { Close(id, "it does not read what it is sent"); });
     return;
   }
-  if (connection.out.empty() || connection.write_watch != 0) return;
+  if (connection.unsent() == 0 || connection.write_watch != 0) return;
   connection.write_watch = loop_->WhenWritable(connection.socket.get(), [this, id] {
     const auto again = connections_.find(id);
     if (again == connections_.end()) return;
@@ -183,7 +201,7 @@ void LocalServer::Close(ConnectionId id, const std::string& reason) {
   if (!reason.empty()) {
     LogWarning(Concat("ended a connection of worker ", connection.worker.slot, ": ", reason));
   }
-  loop_->Unwatch(connection.watch);
+  if (connection.watch != 0) loop_->Unwatch(connection.watch);
   if (connection.write_watch != 0) loop_->Unwatch(connection.write_watch);
   const auto registered = registered_.find(connection.worker);
   if (registered != registered_.end() && registered->second == id) registered_.erase(registered);

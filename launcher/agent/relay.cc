@@ -64,7 +64,10 @@ void Relay::Key(ConnectionId connection, const RelayCaller& caller, LocalKey mes
   auto call = std::make_shared<KeyCall>();
   call->connection = connection;
   call->id = message.id;
-  call->request.id = {agent_, next_number_++};
+  // Reading twice is harmless; the daemon remembers answers only for what changes something.
+  const bool changes = message.operation == protocol::KeyOperation::kSet ||
+                       message.operation == protocol::KeyOperation::kAdd;
+  call->request.id = {agent_, changes ? next_number_++ : 0};
   call->request.fence = caller.fence;
   call->request.of_run = message.of_run;
   call->request.operation = message.operation;
