@@ -12,7 +12,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Run, Settings, alive, children, wait_for  # noqa: E402
+from harness import Run, Settings, alive, children, state, wait_for  # noqa: E402
 
 WORKER = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")]
 
@@ -223,6 +223,17 @@ class AgentTest(unittest.TestCase):
         os.kill(int(pids[1]), signal.SIGKILL)
         self.assertIn(f"pid={pids[0]} ", run.said("round-2.rank-0"))
 
+    def test_workers_that_are_cut_off_freeze_and_go_on_when_the_daemon_answers(self):
+        run = self.run_of(["sh", "-c", STAY_SH], workers=1).start()
+        worker = run.pid("worker")
+        run.daemon.send_signal(signal.SIGSTOP)
+        try:
+            wait_for("a frozen worker", lambda: state(worker) == "T", 15)
+        finally:
+            run.daemon.send_signal(signal.SIGCONT)
+        wait_for("a worker that goes on", lambda: state(worker) == "S", 15)
+        self.assertIn("has answered no beat", run.read("err-local0"))
+
     def test_term_ends_the_workers_and_the_agent(self):
         run = self.run_of([sys.executable, "-c", STAY], workers=1).start()
         pids = [run.pid("daemon-of-0"), run.pid("worker-0"), run.supervisor()]
@@ -262,6 +273,14 @@ class AgentTest(unittest.TestCase):
                     pass
         os.kill(int(pid), 0)
         wait_for("a refusal", lambda: "no worker started it" in run.read("err-local0"))
+
+    def test_a_worker_that_sends_rubbish_harms_nobody_else(self):
+        script = os.path.join(os.path.dirname(WORKER[1]), "rubbish_worker.py")
+        run = self.run_of([sys.executable, script], workers=2).start()
+        self.assertEqual(run.exit_code(), 0, run.traces())
+        for rank in (0, 1):
+            self.assertEqual(run.read(f"logs/attempt-0/rank-{rank}.round-1.log"), "good\n")
+        self.assertIn("ended a connection of worker", run.read("err-local0"))
 
     def test_the_master_port_is_held_and_can_be_taken(self):
         take = ("import os, socket\n"

@@ -30,13 +30,18 @@ def certificate(folder):
         return a.read(), b.read()
 
 
-def alive(pid):
-    """True if the process is there and no zombie."""
+def state(pid):
+    """As in /proc/PID/stat; X if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+            return file.read().rsplit(")", 1)[1].split()[0]
     except OSError:
-        return False
+        return "X"
+
+
+def alive(pid):
+    """True if the process is there and no zombie."""
+    return state(pid) not in "ZX"
 
 
 def children(pid):
