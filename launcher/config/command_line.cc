@@ -84,8 +84,7 @@ Result<std::map<std::string, std::vector<std::string>>> Parse(unsigned command,
 }  // namespace
 
 Result<CommandLine> ParseCommandLine(unsigned command, const std::vector<std::string>& words,
-                                     Settings settings, const ForeignShapes& foreign,
-                                     const std::vector<std::string>& both) {
+                                     Settings settings, const ForeignShapes& foreign) {
   const Shapes shapes(command, foreign);
   MUSTER_ASSIGN_OR_RETURN(
       Cut cut,
@@ -98,9 +97,6 @@ Result<CommandLine> ParseCommandLine(unsigned command, const std::vector<std::st
     if (option.shape->owner == kForeign) {
       line.foreign.push_back(option.Word());
     } else {
-      if (std::ranges::find(both, option.shape->name) != both.end()) {
-        line.foreign.push_back(option.Word());
-      }
       // CLI11 takes an empty value for a missing one; the table says what is right instead.
       if (option.value && option.value->empty()) {
         MUSTER_RETURN_IF_ERROR(line.settings.Set(*FindOption(option.shape->name), "",

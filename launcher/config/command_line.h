@@ -25,10 +25,8 @@ struct CommandLine {
 // What another program's options look like; owner is ignored.
 using ForeignShapes = std::vector<OptionShape>;
 
-// `settings` as LoadSettings gave them. Options of both programs are muster's unless they stand in
-// `both`, whose values go to the two of them.
+// `settings` as LoadSettings gave them. An option that both programs have is muster's.
 Result<CommandLine> ParseCommandLine(unsigned command, const std::vector<std::string>& words,
-                                     Settings settings, const ForeignShapes& foreign = {},
-                                     const std::vector<std::string>& both = {});
+                                     Settings settings, const ForeignShapes& foreign = {});
 
 }  // namespace muster::config

@@ -40,7 +40,9 @@ Status CheckName(std::string_view text) {
 }  // namespace
 
 Result<NodeRange> ParseNodeRange(std::string_view text) {
-  const std::vector<std::string_view> parts = Split(text, ':');
+  // Slurm writes MIN-MAX; hands that know it may too.
+  const std::vector<std::string_view> parts =
+      Split(text, text.find(':') == std::string_view::npos ? '-' : ':');
   const Status wrong = Right("give the nodes as MIN or MIN:MAX, such as 4 or 2:4");
   if (parts.size() > 2) return wrong;
   const Result<int> min = Whole(parts[0], 1, kMaxNodes);

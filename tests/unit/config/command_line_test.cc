@@ -116,10 +116,9 @@ TEST(CommandLine, ForeignOptionsArePassedOn) {
                                  {"", 'Q', Arity::kNone}};
   const Result<CommandLine> line =
       ParseCommandLine(kSubmit, {"-N", "4", "-p", "gpu", "--exclusive", "-Q", "job.sh", "-p", "y"},
-                       Settings(), foreign, {"nodes"});
+                       Settings(), foreign);
   ASSERT_TRUE(line.ok()) << line.status().ToString();
-  EXPECT_EQ(line->foreign,
-            (std::vector<std::string>{"--nodes=4", "--partition=gpu", "--exclusive", "-Q"}));
+  EXPECT_EQ(line->foreign, (std::vector<std::string>{"--partition=gpu", "--exclusive", "-Q"}));
   EXPECT_EQ(ToRunOptions(line->settings).nodes, (NodeRange{4, 4}));
   EXPECT_EQ(line->program, (std::vector<std::string>{"job.sh", "-p", "y"}));
 }

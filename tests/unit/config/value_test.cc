@@ -11,8 +11,9 @@ namespace {
 TEST(Value, NodeRanges) {
   EXPECT_EQ(ParseNodeRange("4").value(), (NodeRange{4, 4}));
   EXPECT_EQ(ParseNodeRange("2:4").value(), (NodeRange{2, 4}));
-  for (const char* text : {"", ":", "2:", ":4", "0", "4:2", "2:3:4", "-1", "2-4", " 4", "4 ", "+4",
-                           "99999999999", "65537", "4k"}) {
+  EXPECT_EQ(ParseNodeRange("2-4").value(), (NodeRange{2, 4}));
+  for (const char* text : {"", ":", "2:", ":4", "0", "4:2", "2:3:4", "-1", "2-", "-4", " 4", "4 ",
+                           "+4", "99999999999", "65537", "4k"}) {
     EXPECT_FALSE(ParseNodeRange(text).ok()) << text;
   }
 }
