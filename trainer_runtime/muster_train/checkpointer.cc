@@ -2,39 +2,22 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 #include "common/log.h"
 #include "common/text.h"
+#include "trainer_runtime/train/state_checkpoint.h"
 
 namespace muster::train_program {
-namespace {
-
-// The three buffers' names in an entry.
-constexpr std::array<const char*, 3> kPrefixes{"", "adamw.moment1.", "adamw.moment2."};
-constexpr char kLossName[] = "loss", kRecipeName[] = "recipe", kModelName[] = "model";
-
-checkpoint::TensorRecord RecordOf(const models::Tensor& tensor, const char* prefix) {
-  checkpoint::TensorRecord record;
-  record.name = Concat(prefix, tensor.name);
-  record.shape.assign(tensor.shape.begin(), tensor.shape.end());
-  record.count = tensor.count;
-  return record;
-}
-
-}  // namespace
-
 Checkpointer::Checkpointer(const Options& options, std::string run_id,
                            std::function<void(const Saved&)> saved)
     : folder_(options.checkpoint_dir),
       run_id_(std::move(run_id)),
-      recipe_(Recipe(options)),
       model_(options.model),
-      seed_(options.seed),
       kept_(options.checkpoints_kept),
       saved_(std::move(saved)) {
   thread_ = std::jthread([this] { Run(); });
@@ -62,15 +45,18 @@ void Checkpointer::Save(Replica& replica, std::uint32_t world_size) {
   const TimePoint start = SteadyNow();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !busy_; });
-  snapshot_.step = replica.position().step;
-  snapshot_.loss = replica.position().last_loss;
+  snapshot_.progress = replica.progress();
   snapshot_.world_size = world_size;
-  tensors_.assign(replica.model().tensors().begin(), replica.model().tensors().end());
-  const auto buffers = replica.buffers();
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    snapshot_.buffers[i].Reserve(buffers[i].size());
-    std::ranges::copy(buffers[i], snapshot_.buffers[i].data());
+  tensors_.assign(replica.tensors().begin(), replica.tensors().end());
+  const training::TrainingArrays live = replica.arrays();
+  for (std::size_t i = 0; i < snapshot_.buffers.size(); ++i) {
+    snapshot_.buffers[i].Reserve(live.all()[i].size());
+    std::ranges::copy(live.all()[i], snapshot_.buffers[i].data());
   }
+  snapshot_.arrays = live;
+  snapshot_.arrays.parameters = snapshot_.buffers[0].span();
+  snapshot_.arrays.first_moment = snapshot_.buffers[1].span();
+  snapshot_.arrays.second_moment = snapshot_.buffers[2].span();
   snapshot_.stall = SteadyNow() - start;
   busy_ = true;
   lock.unlock();
@@ -95,7 +81,7 @@ void Checkpointer::Run() {
     changed_.wait(lock, [&] { return stop_ || busy_; });
     if (!busy_) return;
     lock.unlock();
-    Saved saved{snapshot_.step, {}, snapshot_.stall, {}};
+    Saved saved{snapshot_.progress.step, {}, snapshot_.stall, {}};
     const TimePoint start = SteadyNow();
     saved.status = Write();
     saved.write = SteadyNow() - start;
@@ -110,25 +96,9 @@ void Checkpointer::Run() {
 }
 
 Status Checkpointer::Write() {
-  checkpoint::Manifest manifest;
-  manifest.run = run_id_;
-  manifest.step = snapshot_.step;
-  manifest.world_size = snapshot_.world_size;
-  manifest.scalars[kLossName] = snapshot_.loss;
-  manifest.scalars[kRecipeName] = recipe_;
-  manifest.scalars[kModelName] = model_;
-  manifest.scalars["seed"] = seed_;
-  checkpoint::ShardSource shard;
-  shard.name = "rank-0.shard";
-  for (std::size_t i = 0; i < kPrefixes.size(); ++i) {
-    for (const models::Tensor& tensor : tensors_) {
-      shard.tensors.push_back({RecordOf(tensor, kPrefixes[i]),
-                               std::as_bytes(std::span<const float>(
-                                   snapshot_.buffers[i].data() + tensor.offset, tensor.count))});
-    }
-  }
-  const auto written = checkpoint::WriteEntry(checkpoint::SystemFiles(), folder_,
-                                              std::move(manifest), std::span(&shard, 1));
+  const auto written =
+      training::SaveState(checkpoint::SystemFiles(), folder_, run_id_, snapshot_.world_size,
+                          snapshot_.progress, tensors_, snapshot_.arrays);
   // The same step of the same run, saved before a failure and now again.
   if (written.status().code() == StatusCode::kAlreadyExists) return OkStatus();
   return written.status();
@@ -162,41 +132,25 @@ Result<std::optional<checkpoint::FoundEntry>> Checkpointer::FindNewest() const {
 Status Checkpointer::Load(const std::string& entry, bool verified, Replica* replica) {
   replica->DropState();
   MUSTER_ASSIGN_OR_RETURN(const checkpoint::Manifest manifest, checkpoint::ReadManifest(entry));
-  const auto text = [&](const char* name) {
-    const auto place = manifest.scalars.find(name);
-    const auto* value =
-        place == manifest.scalars.end() ? nullptr : std::get_if<std::string>(&place->second);
-    return value != nullptr ? *value : std::string();
-  };
-  if (text(kModelName) != model_) {
-    return FailedPrecondition(Concat("checkpoint ", entry, " is of model ", Quote(text(kModelName)),
-                                     ", this training is of ", Quote(model_),
-                                     "; choose another --checkpoint-dir or --model"));
+  const auto progress =
+      training::LoadState(entry, manifest, replica->tensors(), replica->arrays(),
+                          verified ? checkpoint::ReadCheck::kNone : checkpoint::ReadCheck::kDigest);
+  if (progress.status().code() == StatusCode::kFailedPrecondition) {
+    return FailedPrecondition(Concat(progress.status().message(), " than --model ", model_,
+                                     " has; choose another --model or --checkpoint-dir"));
   }
-  if (text(kRecipeName) != recipe_) {
-    LogWarning(Concat("checkpoint ", entry, " was made with other options: ", text(kRecipeName),
-                      "; now: ", recipe_));
+  if (!progress.ok()) return progress.status();
+  replica->SetState(*progress, std::numeric_limits<double>::quiet_NaN());
+  const training::TrainingProgress& now = replica->progress();
+  if (verified && progress->corpus != now.corpus) {
+    LogWarning(Concat("checkpoint ", entry,
+                      " was made with other --data; the order of its samples "
+                      "is not gone on with"));
   }
-  const auto buffers = replica->buffers();
-  std::vector<checkpoint::TensorDestination> destinations;
-  for (std::size_t i = 0; i < kPrefixes.size(); ++i) {
-    for (const models::Tensor& tensor : replica->model().tensors()) {
-      checkpoint::TensorDestination destination;
-      destination.name = Concat(kPrefixes[i], tensor.name);
-      destination.shape.assign(tensor.shape.begin(), tensor.shape.end());
-      destination.data = std::as_writable_bytes(buffers[i].subspan(tensor.offset, tensor.count));
-      destinations.push_back(std::move(destination));
-    }
+  if (verified && progress->global_batch != now.global_batch) {
+    LogWarning(Concat("checkpoint ", entry, " was made with --batch ", progress->global_batch,
+                      ", now it is ", now.global_batch));
   }
-  MUSTER_RETURN_IF_ERROR(checkpoint::ReadTensors(
-      entry, manifest, destinations,
-      verified ? checkpoint::ReadCheck::kNone : checkpoint::ReadCheck::kDigest));
-  Position position;
-  position.step = manifest.step;
-  if (const auto loss = manifest.scalars.find(kLossName); loss != manifest.scalars.end()) {
-    if (const auto* value = std::get_if<double>(&loss->second)) position.last_loss = *value;
-  }
-  replica->SetState(position);
   const std::lock_guard lock(mutex_);
   durable_.insert(manifest.step);
   return OkStatus();

@@ -5,6 +5,7 @@
 // Save copies the state (the only stall) and returns; a thread writes the entry, prunes older ones
 // and tells the outcome. A save waits for the one before it. Rank 0 saves; any rank loads.
 
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -13,11 +14,12 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "checkpoint/folder.h"
-#include "checkpoint/manifest.h"
 #include "common/status.h"
 #include "common/time.h"
+#include "trainer_runtime/models/buffer.h"
 #include "trainer_runtime/muster_train/replica.h"
 
 namespace muster::train_program {
@@ -49,18 +51,17 @@ class Checkpointer {
 
  private:
   struct Snapshot {
-    std::uint64_t step = 0;
+    training::TrainingProgress progress;
     std::uint32_t world_size = 0;
-    double loss = 0;
     Duration stall{};
     std::array<models::Buffer<float>, 3> buffers;
+    training::TrainingArrays arrays;  // in the buffers
   };
   void Run();
   Status Write();
   void PruneOld(std::uint64_t step);
 
-  const std::string folder_, run_id_, recipe_, model_;
-  const std::uint64_t seed_;
+  const std::string folder_, run_id_, model_;
   const std::size_t kept_;
   const std::function<void(const Saved&)> saved_;
   std::vector<models::Tensor> tensors_;

@@ -26,7 +26,8 @@ void AddOptions(CLI::App& app, Options& o, std::string& config, std::string& ste
   app.add_option("--config", config, "JSON file with DeepSpeed's names; options win over it");
   app.add_option("--model", o.model, "Preset: tiny, small, medium, large, gpt2, ...");
   app.add_option("--backend", o.backend, "Collectives: gloo (CPU) or nccl (GPU)");
-  app.add_option("--nccl-library", o.nccl_library, "Folder of libnccl.so.2 and libcudart.so");
+  app.add_option("--nccl-library", o.nccl_library,
+                 "libnccl.so.2 or its folder; CUDA is sought there too");
   app.add_option("--steps", o.steps, "Steps of the whole training");
   app.add_option("--batch", o.batch, "Sequences a step, over all ranks");
   app.add_option("--seed", o.seed, "Of the weights and the order of the data");

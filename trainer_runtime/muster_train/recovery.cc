@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/text.h"
+#include "trainer_runtime/train/training_state.h"
 
 namespace muster::train_program {
 namespace {
@@ -16,13 +17,13 @@ using DigestBytes = std::array<std::uint8_t, 16>;
 // What each rank tells of itself. All ranks run the same program on the same kind of machine.
 struct RankState {
   std::uint64_t has_state = 0;
-  Position position;
-  DigestBytes digest{};
+  std::uint64_t step = 0;
+  double last_loss = 0;
+  std::array<std::byte, training::kStateHeaderBytes> header{};  // progress and digests
   DigestBytes recipe{};
 
   bool SameAs(const RankState& other) const {
-    return has_state == other.has_state && position.step == other.position.step &&
-           digest == other.digest;
+    return has_state == other.has_state && header == other.header;
   }
 };
 
@@ -68,8 +69,10 @@ class Recovery {
     own.recipe = recipe_;
     own.has_state = replica_.has_state() ? 1 : 0;
     if (replica_.has_state()) {
-      own.position = replica_.position();
-      own.digest = replica_.StateDigest().bytes;
+      own.step = replica_.step();
+      own.last_loss = replica_.last_loss();
+      own.header = training::EncodeStateHeader(
+          training::DescribeState(replica_.progress(), replica_.arrays()));
     }
     states_.assign(static_cast<std::size_t>(group_.size()), {});
     MUSTER_RETURN_IF_ERROR(
@@ -90,8 +93,7 @@ class Recovery {
     int newest = -1;
     for (std::size_t rank = 0; rank < states_.size(); ++rank) {
       if (states_[rank].has_state == 0) continue;
-      if (newest < 0 ||
-          states_[rank].position.step > states_[static_cast<std::size_t>(newest)].position.step) {
+      if (newest < 0 || states_[rank].step > states_[static_cast<std::size_t>(newest)].step) {
         newest = static_cast<int>(rank);
       }
     }
@@ -104,18 +106,20 @@ class Recovery {
     const bool all =
         std::ranges::all_of(states_, [&](const RankState& state) { return state.SameAs(newest); });
     if (all) return OkStatus();
+    MUSTER_ASSIGN_OR_RETURN(const training::StateHeader header,
+                            training::DecodeStateHeader(newest.header));
+    const training::TrainingArrays arrays = replica_.arrays();
+    MUSTER_RETURN_IF_ERROR(
+        training::CheckStateFits(header, training::ModelFingerprint(replica_.tensors()), arrays));
     // Who has the same bytes already stays whole even if this breaks off; the others are torn.
     if (!mine) replica_.DropState();
-    for (const std::span<float> buffer : replica_.buffers()) {
-      MUSTER_RETURN_IF_ERROR(group_.Broadcast(std::as_writable_bytes(buffer), source).Wait());
+    for (const std::span<std::byte> bytes : arrays.bytes()) {
+      MUSTER_RETURN_IF_ERROR(group_.Broadcast(bytes, source).Wait());
     }
     if (mine) return OkStatus();
-    replica_.SetState(newest.position);
-    if (replica_.StateDigest().bytes != newest.digest) {
-      replica_.DropState();
-      return DataLoss(Concat("the state that rank ", group_.rank(), " got from rank ", source,
-                             " has another digest than what was sent"));
-    }
+    MUSTER_RETURN_IF_ERROR(training::VerifyState(header, arrays)
+                               .With(Concat("rank ", group_.rank(), " healed from rank ", source)));
+    replica_.SetState(header.progress, newest.last_loss);
     origin_.text = Concat("rank ", source);
     return OkStatus();
   }
@@ -127,7 +131,7 @@ class Recovery {
     const std::string text(decided.text.data());
     switch (decided.decision) {
       case Decision::kSeed:
-        replica_.Initialize(options_.seed);
+        replica_.Initialize();
         origin_.text = Concat("seed ", options_.seed);
         return OkStatus();
       case Decision::kCheckpoint: {

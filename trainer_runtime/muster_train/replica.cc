@@ -1,85 +1,105 @@
 #include "trainer_runtime/muster_train/replica.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "common/check.h"
-#include "trainer_runtime/muster_train/adamw.h"
+#include "trainer_runtime/train/gradient_norm.h"
+#include "trainer_runtime/train/learning_rate.h"
 
 namespace muster::train_program {
 namespace {
 
-std::span<const std::byte> Bytes(std::span<const float> values) { return std::as_bytes(values); }
+constexpr double kUnknownLoss = std::numeric_limits<double>::quiet_NaN();
+// Where the rate ends, as a part of its peak: usual for language models.
+constexpr double kFloor = 0.1;
+
+training::AdamWConfig OptimizerConfig(const Options& options) {
+  return {options.beta1, options.beta2, options.epsilon, options.weight_decay};
+}
+
+training::LearningRateSchedule Schedule(const Options& options) {
+  training::LearningRateSchedule schedule;
+  schedule.peak = options.learning_rate;
+  schedule.minimum = options.learning_rate * kFloor;
+  schedule.total_steps = options.steps;
+  schedule.warmup_steps = std::min(options.warmup_steps, options.steps);
+  return schedule;
+}
 
 }  // namespace
 
-Replica::Replica(std::unique_ptr<models::Gpt> model)
-    : model_(std::move(model)),
-      moment1_(model_->parameters().size()),
-      moment2_(model_->parameters().size()) {}
-
-Result<Replica> Replica::Create(const std::string& preset) {
-  MUSTER_ASSIGN_OR_RETURN(const models::GptConfig config, models::FindGptPreset(preset));
+Result<Replica> Replica::Create(const Options& options, const models::GptConfig& config,
+                                const checkpoint::Digest& corpus) {
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<models::Gpt> model, models::Gpt::Create(config));
-  return Replica(std::move(model));
+  MUSTER_RETURN_IF_ERROR(training::Validate(Schedule(options)));
+  MUSTER_ASSIGN_OR_RETURN(training::AdamW optimizer,
+                          training::AdamW::Create(OptimizerConfig(options), model->tensors(), 0,
+                                                  model->parameters().size()));
+  Replica replica(options, std::move(model), std::move(optimizer));
+  replica.start_.corpus = corpus;
+  return replica;
 }
 
-void Replica::Initialize(std::uint64_t seed) {
-  model_->Initialize(seed);
-  std::ranges::fill(moment1_.span(), 0.0F);
-  std::ranges::fill(moment2_.span(), 0.0F);
-  SetState({});
+Replica::Replica(const Options& options, std::unique_ptr<models::Gpt> model,
+                 training::AdamW optimizer)
+    : clip_norm_(options.clip_norm),
+      model_(std::move(model)),
+      optimizer_(std::move(optimizer)),
+      last_loss_(kUnknownLoss) {
+  start_.cursor.seed = options.seed;
+  start_.global_batch = options.batch;
+  start_.schedule = Schedule(options);
+  start_.optimizer = OptimizerConfig(options);
+  start_.model = training::ModelFingerprint(model_->tensors());
 }
 
-void Replica::SetState(const Position& position) {
-  position_ = position;
+training::TrainingArrays Replica::arrays() {
+  training::TrainingArrays arrays;
+  arrays.total = model_->parameters().size();
+  arrays.parameters = model_->parameters();
+  arrays.first_moment = optimizer_.first_moment();
+  arrays.second_moment = optimizer_.second_moment();
+  return arrays;
+}
+
+void Replica::Initialize() {
+  model_->Initialize(start_.cursor.seed);
+  std::ranges::fill(optimizer_.first_moment(), 0.0F);
+  std::ranges::fill(optimizer_.second_moment(), 0.0F);
+  SetState(start_, kUnknownLoss);
+}
+
+void Replica::SetState(const training::TrainingProgress& progress, double last_loss) {
+  progress_ = start_;
+  progress_.step = progress.step;
+  progress_.updates = progress.updates;
+  progress_.cursor = progress.cursor;
+  optimizer_.set_updates(progress.updates);
+  last_loss_ = last_loss;
   has_state_ = true;
 }
 
-void Replica::Apply(const Options& options, double gradient_norm, double loss) {
+void Replica::Apply(double gradient_norm, double loss) {
   MUSTER_CHECK(has_state_, "a step begins from a state");
-  AdamWStep step;
-  step.number = position_.step + 1;
-  const double warmup = std::max<double>(1, static_cast<double>(options.warmup_steps));
-  step.learning_rate =
-      options.learning_rate * std::min(1.0, static_cast<double>(step.number) / warmup);
-  step.beta1 = options.beta1;
-  step.beta2 = options.beta2;
-  step.epsilon = options.epsilon;
-  if (options.clip_norm > 0 && gradient_norm > options.clip_norm) {
-    step.gradient_scale = options.clip_norm / gradient_norm;
-  }
-  for (const models::Tensor& tensor : model_->tensors()) {
-    // Biases and norms are not drawn to zero.
-    step.weight_decay = tensor.shape.size() > 1 ? options.weight_decay : 0;
-    const auto part = [&](std::span<float> all) {
-      return all.subspan(tensor.offset, tensor.count);
-    };
-    ApplyAdamW(step, part(model_->parameters()), part(model_->gradients()), part(moment1_.span()),
-               part(moment2_.span()));
-  }
-  SkipStep(loss);
+  optimizer_.Step(training::LearningRateAt(progress_.schedule, progress_.updates),
+                  training::ClipFactor(gradient_norm, clip_norm_), model_->parameters(),
+                  model_->gradients());
+  progress_.updates = optimizer_.updates();
+  Advance(loss);
 }
 
-void Replica::SkipStep(double loss) {
-  ++position_.step;
-  position_.last_loss = loss;
+void Replica::Skip(double loss) { Advance(loss); }
+
+void Replica::Advance(double loss) {
+  ++progress_.step;
+  progress_.cursor.samples_consumed += progress_.global_batch;
+  last_loss_ = loss;
 }
 
-std::array<std::span<float>, 3> Replica::buffers() {
-  return {model_->parameters(), moment1_.span(), moment2_.span()};
-}
-
-checkpoint::Digest Replica::WeightsDigest() {
-  return checkpoint::DigestOf(Bytes(model_->parameters()));
-}
-
-checkpoint::Digest Replica::StateDigest() {
-  checkpoint::DigestStream stream;
-  for (const std::span<float> buffer : buffers()) stream.Update(Bytes(buffer));
-  stream.Update(std::as_bytes(std::span(&position_.step, 1)));
-  stream.Update(std::as_bytes(std::span(&position_.last_loss, 1)));
-  return stream.Value();
+checkpoint::Digest Replica::WeightsDigest() const {
+  return checkpoint::DigestOf(std::as_bytes(model_->parameters()));
 }
 
 }  // namespace muster::train_program

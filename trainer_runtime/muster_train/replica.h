@@ -1,60 +1,66 @@
 #pragma once
 
-// Replica: what every rank holds a copy of: weights, AdamW's moments, and how far they are.
+// Replica: what every rank holds a copy of: weights, the optimizer's moments, and how far they are.
 //
-// A replica is at a whole step or it has no state at all, never between: Apply is the only thing
-// that moves it on. Thread-compatible.
+// A replica is at a whole step or it has no state at all, never between: Apply and Skip alone move
+// it on. Thread-compatible.
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "checkpoint/digest.h"
 #include "common/status.h"
-#include "trainer_runtime/models/buffer.h"
 #include "trainer_runtime/models/gpt.h"
 #include "trainer_runtime/muster_train/options.h"
+#include "trainer_runtime/train/adamw.h"
+#include "trainer_runtime/train/training_state.h"
 
 namespace muster::train_program {
 
-// What decides the next step besides weights and moments.
-struct Position {
-  std::uint64_t step = 0;  // finished steps
-  double last_loss = 0;    // of step `step`
-};
-
 class Replica {
  public:
-  static Result<Replica> Create(const std::string& preset);
+  // For a corpus with that fingerprint. Memory is allocated, there is no state yet.
+  static Result<Replica> Create(const Options& options, const models::GptConfig& config,
+                                const checkpoint::Digest& corpus);
 
   models::Gpt& model() { return *model_; }
+  const models::Gpt& model() const { return *model_; }
+  std::span<const models::Tensor> tensors() const { return model_->tensors(); }
+  training::TrainingArrays arrays();
+
   bool has_state() const { return has_state_; }
-  const Position& position() const { return position_; }
+  const training::TrainingProgress& progress() const { return progress_; }
+  std::uint64_t step() const { return progress_.step; }
+  // Of the last step, if this process knows it; else NaN.
+  double last_loss() const { return last_loss_; }
 
-  void Initialize(std::uint64_t seed);
-  // From here to SetState there is none: somebody writes into the buffers.
+  // The state of a training that begins.
+  void Initialize();
+  // From here to SetState there is none: somebody writes into the arrays.
   void DropState() { has_state_ = false; }
-  void SetState(const Position& position);
-  // One step of the optimizer with the gradients that are in the model. REQUIRES has_state().
-  void Apply(const Options& options, double gradient_norm, double loss);
-  // A step whose gradients were not finite: it counts, the weights stay.
-  void SkipStep(double loss);
+  // The arrays hold the state of `progress`. What the options say (rate, batch, decay) holds for
+  // the steps to come.
+  void SetState(const training::TrainingProgress& progress, double last_loss);
 
-  // Weights, first and second moments.
-  std::array<std::span<float>, 3> buffers();
-  checkpoint::Digest WeightsDigest();
-  // Of everything, position included.
-  checkpoint::Digest StateDigest();
+  // One step with the gradients that are in the model, of that length. REQUIRES has_state().
+  void Apply(double gradient_norm, double loss);
+  // A step whose gradients were not finite: it counts, the weights stay.
+  void Skip(double loss);
+
+  checkpoint::Digest WeightsDigest() const;
 
  private:
-  explicit Replica(std::unique_ptr<models::Gpt> model);
+  Replica(const Options& options, std::unique_ptr<models::Gpt> model, training::AdamW optimizer);
+  void Advance(double loss);
 
+  double clip_norm_;
   std::unique_ptr<models::Gpt> model_;
-  models::Buffer<float> moment1_, moment2_;
+  training::AdamW optimizer_;
+  training::TrainingProgress start_;  // the options' numbers, at step 0
+  training::TrainingProgress progress_;
   bool has_state_ = false;
-  Position position_;
+  double last_loss_;
 };
 
 }  // namespace muster::train_program

@@ -115,19 +115,19 @@ void Reporter::EnterRound(const session::RoundInfo& info, std::uint64_t paramete
         Concat("\"cause\":", nlohmann::json(info.cause).dump(), ",\"nodes\":", info.node_count));
 }
 
-void Reporter::Resume(const std::string& from, const Position& position) {
+void Reporter::Resume(const std::string& from, std::uint64_t step, double last_loss) {
   const std::lock_guard lock(mutex_);
   if (!speaks_) return;
-  const std::uint64_t repeated = highest_step_ > position.step ? highest_step_ - position.step : 0;
+  const std::uint64_t repeated = highest_step_ > step ? highest_step_ - step : 0;
   std::printf("state from %s, at step %" PRIu64 " of %" PRIu64 "; %" PRIu64
               " steps are done again\n",
-              from.c_str(), position.step, options_.steps, repeated);
-  Event("resume", Concat("\"step\":", position.step, ",\"from\":", nlohmann::json(from).dump(),
+              from.c_str(), step, options_.steps, repeated);
+  Event("resume", Concat("\"step\":", step, ",\"from\":", nlohmann::json(from).dump(),
                          ",\"repeated\":", repeated));
   // A step that others finished before a failure and that nobody told: its rank 0 died.
-  if (position.step > highest_step_ && position.step > 0) {
-    highest_step_ = position.step;
-    Event("step", Concat("\"step\":", position.step, ",\"loss\":", JsonNumber(position.last_loss)));
+  if (step > highest_step_ && step > 0) {
+    highest_step_ = step;
+    Event("step", Concat("\"step\":", step, ",\"loss\":", JsonNumber(last_loss)));
   }
 }
 

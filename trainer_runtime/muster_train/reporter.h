@@ -33,7 +33,7 @@ class Reporter {
   // Begins a round; only rank 0 speaks.
   void EnterRound(const session::RoundInfo& info, std::uint64_t parameters);
   // Where the state came from: "rank 2", "checkpoint PATH", "seed 1", "this process".
-  void Resume(const std::string& from, const Position& position);
+  void Resume(const std::string& from, std::uint64_t step, double last_loss);
   void Step(const StepReport& report);
   void Checkpoint(const Saved& saved);
   void Line(const std::string& text);

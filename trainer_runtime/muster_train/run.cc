@@ -10,6 +10,7 @@
 #include "common/text.h"
 #include "proto/environment.h"
 #include "trainer_runtime/comm/gloo_group.h"
+#include "trainer_runtime/comm/nccl_group.h"
 #include "trainer_runtime/models/matrix.h"
 #include "trainer_runtime/muster_train/recovery.h"
 #include "trainer_runtime/muster_train/stop_wish.h"
@@ -38,7 +39,8 @@ int MatrixThreadsFromEnvironment() {
 
 class Process {
  public:
-  Process(const Options& options, session::Session& session, const Corpus& corpus, Replica replica)
+  Process(const Options& options, session::Session& session, const training::Corpus& corpus,
+          Replica replica)
       : options_(options),
         session_(session),
         reporter_(options),
@@ -74,6 +76,12 @@ class Process {
   }
 
   Result<std::unique_ptr<ProcessGroup>> MakeGroup(const session::RoundInfo& info) {
+    if (options_.backend == "nccl") {
+      comm::NcclOptions nccl;
+      nccl.nccl_library = options_.nccl_library;
+      nccl.operation_timeout = options_.collective_timeout;
+      return comm::CreateNcclGroup(session_, info, nccl);
+    }
     comm::GlooOptions gloo;
     gloo.transfer_timeout = options_.collective_timeout;
     return comm::CreateGlooGroup(session_, info, gloo);
@@ -103,7 +111,7 @@ class Process {
   }
 
   std::int64_t LastStep() const {
-    return replica_.has_state() ? static_cast<std::int64_t>(replica_.position().step) : -1;
+    return replica_.has_state() ? static_cast<std::int64_t>(replica_.step()) : -1;
   }
 
   Result<int> InGroup(const session::RoundInfo& info, ProcessGroup& group) {
@@ -113,15 +121,15 @@ class Process {
     reporter_.EnterRound(info, replica_.model().parameters().size());
     MUSTER_ASSIGN_OR_RETURN(const Origin origin,
                             AgreeOnState(group, options_, *checkpointer_, &replica_));
-    reporter_.Resume(origin.text, replica_.position());
-    Trainer trainer(options_, corpus_, session_, reporter_, *checkpointer_, replica_);
-    MUSTER_ASSIGN_OR_RETURN(const bool all_done, trainer.Run(group));
+    reporter_.Resume(origin.text, replica_.step(), replica_.last_loss());
+    Trainer trainer(options_, corpus_, session_, reporter_, *checkpointer_, replica_, group);
+    MUSTER_ASSIGN_OR_RETURN(const bool all_done, trainer.Run());
     return Finish(group, all_done);
   }
 
   // All ranks are at the same step; nobody leaves before the last checkpoint is durable.
   Result<int> Finish(ProcessGroup& group, bool all_done) {
-    const std::uint64_t step = replica_.position().step;
+    const std::uint64_t step = replica_.step();
     MUSTER_RETURN_IF_ERROR(
         session_.Progress(session::Phase::kCheckpoint, static_cast<std::int64_t>(step)));
     Status saved;
@@ -176,7 +184,7 @@ class Process {
   session::Session& session_;
   Reporter reporter_;
   Replica replica_;
-  const Corpus& corpus_;
+  const training::Corpus& corpus_;
   std::unique_ptr<Checkpointer> checkpointer_;  // uses the reporter
   session::RoundId round_;
 };
@@ -190,10 +198,12 @@ int Run(const Options& options) {
     LogError(Concat("muster-train: ", status.message()));
     return status.code() == StatusCode::kUnavailable ? kFailed : exit_code::kUsage;
   };
-  auto replica = Replica::Create(options.model);
-  if (!replica.ok()) return fail(replica.status());
-  const auto corpus = Corpus::Open(options.data, replica->model().config().context);
+  const auto config = models::FindGptPreset(options.model);
+  if (!config.ok()) return fail(config.status());
+  const auto corpus = training::Corpus::Open(options.data, config->context);
   if (!corpus.ok()) return fail(corpus.status());
+  auto replica = Replica::Create(options, *config, corpus->fingerprint());
+  if (!replica.ok()) return fail(replica.status());
 
   session::Options session_options = session::OptionsFromEnvironment();
   session_options.can_reform = true;

@@ -8,34 +8,28 @@
 // Thread-compatible.
 
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "common/status.h"
 #include "trainer_runtime/comm/process_group.h"
 #include "trainer_runtime/muster_train/checkpointer.h"
-#include "trainer_runtime/muster_train/corpus.h"
+#include "trainer_runtime/muster_train/reducer.h"
 #include "trainer_runtime/muster_train/replica.h"
 #include "trainer_runtime/muster_train/reporter.h"
 #include "trainer_runtime/session/session.h"
+#include "trainer_runtime/train/batch_builder.h"
+#include "trainer_runtime/train/corpus.h"
 
 namespace muster::train_program {
 
 class Trainer {
  public:
-  Trainer(const Options& options, const Corpus& corpus, session::Session& session,
-          Reporter& reporter, Checkpointer& checkpointer, Replica& replica)
-      : options_(options),
-        corpus_(corpus),
-        session_(session),
-        reporter_(reporter),
-        checkpointer_(checkpointer),
-        replica_(replica) {}
+  Trainer(const Options& options, const training::Corpus& corpus, session::Session& session,
+          Reporter& reporter, Checkpointer& checkpointer, Replica& replica,
+          comm::ProcessGroup& group);
 
-  // Until all steps are done or a stop is agreed; true: all done. After an error of the group the
-  // replica is at a whole step and the next round goes on from there.
-  Result<bool> Run(comm::ProcessGroup& group);
+  // For one group. Until all steps are done or a stop is agreed; true: all done. After an error of
+  // the group the replica is at a whole step and the next round goes on from there.
+  Result<bool> Run();
 
  private:
   // What the ranks tell each other before weights change.
@@ -43,18 +37,19 @@ class Trainer {
     double loss_sum = 0;  // over this rank's sequences
     std::uint32_t finite = 0, stop = 0;
   };
-  Status Step(comm::ProcessGroup& group, bool* stop);
-  Result<Vote> Gradients(comm::ProcessGroup& group, double* norm);
-  void SaveIfDue(const comm::ProcessGroup& group);
-  Status WaitStepTime(const comm::ProcessGroup& group, TimePoint start) const;
+  Status Step(bool* stop);
+  Result<Vote> Gradients(double* norm);
+  void SaveIfDue();
+  void WaitStepTime(TimePoint start) const;
 
   const Options& options_;
-  const Corpus& corpus_;
   session::Session& session_;
   Reporter& reporter_;
   Checkpointer& checkpointer_;
   Replica& replica_;
-  std::vector<std::int32_t> tokens_;
+  comm::ProcessGroup& group_;
+  training::BatchBuilder batches_;
+  Reducer reducer_;
   std::uint64_t skipped_in_a_row_ = 0;
 };
 

@@ -81,6 +81,50 @@ class TrainerFaults : public ::testing::Test {
   const std::string corpus_ = folder_.Corpus();
 };
 
+#ifdef MUSTER_STANDIN_DIR
+// The stand-in adds in the Gloo group's order: one digest for both backends.
+TEST_F(TrainerFaults, TheNcclBackendGoesOnAfterAKillWithTheGlooBackendsBits) {
+  const std::string expected = Undisturbed(3, "calm");
+  auto arguments = Arguments("disturbed");
+  arguments.insert(arguments.end(), {"--backend", "nccl", "--nccl-library", MUSTER_STANDIN_DIR});
+  {
+    MiniWorld world(3, folder_, arguments);
+    world.Start();
+    WaitStep(world, 1, 7);
+    const pid_t survivor = world.pid(2);
+    const TimePoint fault = SteadyNow();
+    SayRecovery(world, fault, world.KillAndReform(1));
+    WaitStep(world, 2, 14);
+    world.KillAndReform(0);
+    EXPECT_EQ(world.pid(2), survivor);
+    Finish(world);
+    EXPECT_EQ(world.Digest(), expected) << world.Output(0);
+  }
+  arguments = Arguments("nccl-calm");
+  arguments.insert(arguments.end(), {"--backend", "nccl", "--nccl-library", MUSTER_STANDIN_DIR});
+  MiniWorld calm(3, folder_, arguments);
+  calm.Start();
+  Finish(calm);
+  EXPECT_EQ(calm.Digest(), expected);
+}
+
+TEST_F(TrainerFaults, AFrozenRankHoldsNobodyOnTheNcclBackendEither) {
+  auto arguments = Arguments("frozen");
+  arguments.insert(arguments.end(), {"--backend", "nccl", "--nccl-library", MUSTER_STANDIN_DIR});
+  MiniWorld world(3, folder_, arguments);
+  world.Start();
+  WaitStep(world, 2, 5);
+  world.Signal(2, SIGSTOP);
+  std::this_thread::sleep_for(200ms);
+  const TimePoint start = SteadyNow();
+  world.agent().EndRound("hang: rank 2 makes no progress");
+  ASSERT_TRUE(world.agent().WaitQuiesced({0, 1}, 30s));
+  EXPECT_LT(SteadyNow() - start, 10s);
+  world.KillAndReform(2, "hang");
+  Finish(world);
+}
+#endif
+
 class KilledRank : public TrainerFaults,
                    public ::testing::WithParamInterface<std::pair<int, int>> {};
 

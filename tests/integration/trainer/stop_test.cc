@@ -108,7 +108,7 @@ TEST_F(TrainerStop, AnotherModelsCheckpointIsRefusedByName) {
   const auto codes = world.WaitAll(kPatience);
   ASSERT_TRUE(codes.has_value());
   EXPECT_THAT(*codes, Each(1));
-  EXPECT_THAT(world.Output(0), AllOf(HasSubstr("\"tiny\""), HasSubstr("\"small\"")));
+  EXPECT_THAT(world.Output(0), HasSubstr("with other tensors than --model small has"));
 }
 
 TEST_F(TrainerStop, ADamagedCheckpointIsPassedOver) {
@@ -124,8 +124,12 @@ TEST_F(TrainerStop, ADamagedCheckpointIsPassedOver) {
   };
   std::string output;
   const std::string digest = run(&output);
-  std::fstream shard(folder_.path() / "damaged" / "step-000000000012" / "rank-0.shard",
-                     std::ios::in | std::ios::out | std::ios::binary);
+  std::filesystem::path path;
+  for (const auto& file :
+       std::filesystem::directory_iterator(folder_.path() / "damaged" / "step-000000000012")) {
+    if (file.path().filename() != "manifest.json") path = file.path();
+  }
+  std::fstream shard(path, std::ios::in | std::ios::out | std::ios::binary);
   ASSERT_TRUE(shard.good());
   shard.seekp(1000);
   shard.write("damage", 6);
