@@ -10,12 +10,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "common/entropy.h"
 #include "common/log.h"
 #include "common/text.h"
 #include "launcher/agent/agent.h"
 #include "launcher/agent/join_secret.h"
+#include "launcher/agent/node_lock.h"
 #include "launcher/agent/process_tree.h"
 #include "launcher/agent/supervisor.h"
 #include "launcher/agent/supervisor_arguments.h"
@@ -30,6 +32,7 @@ constexpr std::size_t kSecretBytesMax = 4096;
 constexpr Duration kParentPause = std::chrono::seconds(1);
 // For workers' last output to reach a slow shared folder. Below KillWait with stop_grace.
 constexpr Duration kOutputLimit = std::chrono::seconds(5);
+constexpr Duration kLockLimit = std::chrono::seconds(1);
 constexpr Duration kRouteLimit = std::chrono::seconds(60);
 constexpr int kRoutePauseMs = 500;
 constexpr Duration kKillLimit = std::chrono::seconds(5);
@@ -72,10 +75,13 @@ class Process {
   void OnSignals();
   void OnKeeper();
   void CheckParent();
+  void RemoveLock();
 
   const SupervisorArguments arguments_;
   const Descriptor socket_;
   const Descriptor signals_;
+  std::string run_id_;
+  protocol::AgentKey key_;
   EventLoop loop_;
   std::unique_ptr<client::Client> client_;
   std::unique_ptr<Supervisor> supervisor_;
@@ -144,9 +150,21 @@ void Process::OnKeeper() {
   if (count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR))) return;
   // Nobody would find what is left behind: end all of it, then this.
   KillDescendants(getpid(), kKillLimit);
+  supervisor_->FinishOutput(kOutputLimit);
   RemoveAgentFolders(arguments_.folders);
+  RemoveLock();
   LogError("the agent's keeper died; its supervisor has ended all workers and ends too");
   _exit(1);
+}
+
+// The dead keeper's lock file: taken and removed, unless a new agent has it. The kernel may let go
+// of the lock a moment after it closed the socket.
+void Process::RemoveLock() {
+  const Result<std::string> folder = UserFolder();
+  const TimePoint until = SteadyNow() + kLockLimit;
+  while (folder.ok() && !NodeLock::Take(*folder, run_id_, key_).ok() && SteadyNow() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 void Process::CheckParent() {
@@ -165,6 +183,8 @@ int Process::Run() {
     const bool usage = setup.status().code() == StatusCode::kInvalidArgument;
     return usage ? exit_code::kUsage : 1;
   }
+  run_id_ = setup->options.run_id;
+  key_ = {setup->place.node, setup->place.step_id, setup->place.task_id};
   supervisor_ = std::make_unique<Supervisor>(&loop_, client_.get(), std::move(setup).value());
   loop_.WatchReadable(signals_.get(), [this] { OnSignals(); });
   loop_.WatchReadable(socket_.get(), [this] { OnKeeper(); });
