@@ -42,6 +42,15 @@ os.rename(file.name, file.name[:-4])
 STAY = DAEMON + "\nwhile True: time.sleep(60)\n"
 
 
+def locked():
+    """Pids in the node's lock files."""
+    folder, pids = f"/tmp/muster-{os.geteuid()}", set()
+    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            pids.add(int(file.read().strip() or 0))
+    return pids
+
+
 class AgentTest(unittest.TestCase):
     def run_of(self, *args, **kwargs):
         run = Run(*args, **kwargs)
@@ -87,11 +96,7 @@ class AgentTest(unittest.TestCase):
         self.assertNotIn("[rank 0]", shown)
         # Nothing is left on the node: no folder, no socket, no lock.
         self.assertEqual(os.listdir(os.path.join(run.folder, "l")), [])
-        locks = f"/tmp/muster-{os.geteuid()}"
-        for name in os.listdir(locks) if os.path.isdir(locks) else []:
-            with open(os.path.join(locks, name), encoding="utf-8") as file:
-                self.assertNotIn(file.read().strip(),
-                                 [str(agent.pid) for agent in run.agents.values()])
+        self.assertFalse(locked() & {agent.pid for agent in run.agents.values()})
 
     def test_the_secret_is_nowhere_to_be_read(self):
         run = self.run_of(["sh", "-c", STAY_SH], workers=1).start()
@@ -160,6 +165,8 @@ class AgentTest(unittest.TestCase):
         run.agents["local0"].kill()
         self.check_gone(pids, "after the keeper's death")
         self.assertTrue(alive(stranger.pid))
+        self.assertNotIn(run.agents["local0"].pid, locked(), "its lock is left behind")
+        self.assertEqual(os.listdir(os.path.join(run.folder, "l")), [])
 
     def test_three_quick_deaths_of_the_supervisor_are_enough(self):
         run = self.run_of(["sleep", "600"], workers=1).start()
