@@ -24,11 +24,13 @@ struct NativeVector;
 template <>
 struct NativeVector<float> {
   typedef float Type __attribute__((vector_size(kNativeBytes)));
+  typedef float Unaligned __attribute__((vector_size(kNativeBytes), aligned(4), may_alias));
   typedef std::int32_t Integer __attribute__((vector_size(kNativeBytes)));
 };
 template <>
 struct NativeVector<double> {
   typedef double Type __attribute__((vector_size(kNativeBytes)));
+  typedef double Unaligned __attribute__((vector_size(kNativeBytes), aligned(8), may_alias));
 };
 
 #define MUSTER_INLINE inline __attribute__((always_inline))
@@ -50,28 +52,42 @@ MUSTER_INLINE Lanes<T> Fill(T value) {
   return lanes;
 }
 
-// The first `remaining` numbers from `p` (16 at most), `fill` behind them.
+// All sixteen from anywhere. Part by part through registers: copying the whole struct would go by
+// way of the stack.
 template <typename T>
-MUSTER_INLINE Lanes<T> Load(const T* p, std::size_t remaining, T fill = T(0)) {
+MUSTER_INLINE Lanes<T> LoadAll(const T* p) {
+  using Unaligned = typename NativeVector<T>::Unaligned;
   Lanes<T> lanes;
-  if (remaining >= kLanes) [[likely]] {
-    __builtin_memcpy(&lanes, p, sizeof(lanes));
-    return lanes;
+  for (std::size_t i = 0; i < Lanes<T>::kParts; ++i) {
+    lanes.part[i] = *reinterpret_cast<const Unaligned*>(p + i * Lanes<T>::kPerPart);
   }
-  T padded[kLanes];
-  for (std::size_t i = 0; i < kLanes; ++i) padded[i] = i < remaining ? p[i] : fill;
-  __builtin_memcpy(&lanes, padded, sizeof(lanes));
   return lanes;
 }
 
 template <typename T>
-MUSTER_INLINE void Store(T* p, std::size_t remaining, const Lanes<T>& lanes) {
-  if (remaining >= kLanes) [[likely]] {
-    __builtin_memcpy(p, &lanes, sizeof(lanes));
-    return;
+MUSTER_INLINE void StoreAll(T* p, const Lanes<T>& lanes) {
+  using Unaligned = typename NativeVector<T>::Unaligned;
+  for (std::size_t i = 0; i < Lanes<T>::kParts; ++i) {
+    *reinterpret_cast<Unaligned*>(p + i * Lanes<T>::kPerPart) = lanes.part[i];
   }
+}
+
+// The first `remaining` numbers from `p` (16 at most), `fill` behind them.
+template <typename T>
+MUSTER_INLINE Lanes<T> Load(const T* p, std::size_t remaining, T fill = T(0)) {
+  if (remaining >= kLanes) [[likely]]
+    return LoadAll(p);
   T padded[kLanes];
-  __builtin_memcpy(padded, &lanes, sizeof(lanes));
+  for (std::size_t i = 0; i < kLanes; ++i) padded[i] = i < remaining ? p[i] : fill;
+  return LoadAll(padded);
+}
+
+template <typename T>
+MUSTER_INLINE void Store(T* p, std::size_t remaining, const Lanes<T>& lanes) {
+  if (remaining >= kLanes) [[likely]]
+    return StoreAll(p, lanes);
+  T padded[kLanes];
+  StoreAll(padded, lanes);
   for (std::size_t i = 0; i < remaining; ++i) p[i] = padded[i];
 }
 
@@ -96,11 +112,19 @@ MUSTER_INLINE Lanes<T> Max(Lanes<T> a, const Lanes<T>& b) {
   return a;
 }
 
+template <typename T>
+MUSTER_INLINE Lanes<T> Min(Lanes<T> a, const Lanes<T>& b) {
+  for (std::size_t i = 0; i < Lanes<T>::kParts; ++i) {
+    a.part[i] = b.part[i] < a.part[i] ? b.part[i] : a.part[i];
+  }
+  return a;
+}
+
 // Halves are added to halves: 16, 8, 4, 2, 1.
 template <typename T>
 MUSTER_INLINE T Sum(const Lanes<T>& lanes) {
   T value[kLanes];
-  __builtin_memcpy(value, &lanes, sizeof(lanes));
+  StoreAll(value, lanes);
   for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
     for (std::size_t i = 0; i < half; ++i) value[i] += value[i + half];
   }
@@ -110,7 +134,7 @@ MUSTER_INLINE T Sum(const Lanes<T>& lanes) {
 template <typename T>
 MUSTER_INLINE T Largest(const Lanes<T>& lanes) {
   T value[kLanes];
-  __builtin_memcpy(value, &lanes, sizeof(lanes));
+  StoreAll(value, lanes);
   T largest = value[0];
   for (std::size_t i = 1; i < kLanes; ++i) largest = largest < value[i] ? value[i] : largest;
   return largest;
@@ -124,10 +148,9 @@ MUSTER_INLINE Lanes<float> Exp(Lanes<float> x) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   constexpr float kLog2e = 1.44269504088896341f;
   constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
+  x = Min(Max(x, Fill(kLow)), Fill(kHigh));
   for (std::size_t i = 0; i < Lanes<float>::kParts; ++i) {
-    auto v = x.part[i];
-    v = v < kLow ? kLow - decltype(v){} : v;
-    v = v > kHigh ? kHigh - decltype(v){} : v;
+    const auto v = x.part[i];
     const auto shifted = v * kLog2e + kRound;
     const auto n = shifted - kRound;
     const auto r = (v - n * kLn2High) - n * kLn2Low;
@@ -144,12 +167,11 @@ MUSTER_INLINE Lanes<float> Exp(Lanes<float> x) {
   return x;
 }
 
-MUSTER_INLINE Lanes<double> Exp(Lanes<double> x) {
+MUSTER_INLINE Lanes<double> Exp(const Lanes<double>& x) {
   double value[kLanes];
-  __builtin_memcpy(value, &x, sizeof(x));
+  StoreAll(value, x);
   for (std::size_t i = 0; i < kLanes; ++i) value[i] = __builtin_exp(value[i]);
-  __builtin_memcpy(&x, value, sizeof(x));
-  return x;
+  return LoadAll(value);
 }
 
 }  // namespace
