@@ -177,7 +177,7 @@ Code Communicator::Destroy() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  if (in_peace) mesh_->Leave();
+  if (in_peace && mesh_ != nullptr) mesh_->Leave();
   mesh_.reset();
   listener_.reset();
   return Code::kSuccess;

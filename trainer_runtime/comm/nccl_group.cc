@@ -40,6 +40,23 @@ Result<const cuda::Api*> LoadCuda(const NcclOptions& options, const nccl::Api& n
   return cuda::Load(options.cuda_library);
 }
 
+// "ranks 1, 3, 4 and 2 more": those whose keys are not set, of rank 1 and on.
+std::string DescribeMissing(session::Session& session, const std::vector<std::string>& keys) {
+  constexpr std::size_t kNamesMax = 3;
+  std::vector<std::string> names;
+  std::size_t missing = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const auto value = session.KeyGet(session::KeyScope::kRound, keys[i]);
+    if (value.ok()) continue;
+    // The session is lost or the round is over: there is nobody to ask any more.
+    if (value.status().code() != StatusCode::kNotFound) break;
+    if (++missing <= kNamesMax) names.push_back(std::to_string(i + 1));
+  }
+  if (missing == 0) return "some ranks";
+  return Concat("ranks ", Join(names, ", "),
+                missing > kNamesMax ? Concat(" and ", missing - kNamesMax, " more") : "");
+}
+
 Result<int> ChooseDevice(const cuda::Api& cuda, const session::RoundInfo& info, int wanted) {
   int count = 0;
   MUSTER_RETURN_IF_ERROR(cuda.Check(cuda.get_device_count(&count), "count the CUDA devices"));
@@ -169,11 +186,14 @@ Result<nccl::UniqueId> NcclGroup::Meet(session::Session& session, TimePoint dead
   }
   std::vector<std::string> keys;
   for (int peer = 1; peer < size(); ++peer) keys.push_back(here(peer));
-  if (!keys.empty()) {
-    const auto all = session.KeyWaitAll(session::KeyScope::kRound, keys, deadline - SteadyNow(),
-                                        stop_.get_token());
-    if (!all.ok()) return all.status().With("waiting for all ranks to be ready for NCCL");
+  const auto all = session.KeyWaitAll(session::KeyScope::kRound, keys, deadline - SteadyNow(),
+                                      stop_.get_token());
+  if (all.status().code() == StatusCode::kDeadlineExceeded) {
+    return DeadlineExceeded(
+        Concat("waiting for all ranks to be ready for NCCL: ", DescribeMissing(session, keys),
+               " have not come within ", DescribeDuration(options_.connect_timeout)));
   }
+  if (!all.ok()) return all.status().With("waiting for all ranks to be ready for NCCL");
   MUSTER_ASSIGN_OR_RETURN(id, communicator_.NewUniqueId());
   MUSTER_RETURN_IF_ERROR(session.KeySet(session::KeyScope::kRound, Concat(prefix, "id"),
                                         std::string(id.internal, sizeof(id.internal))));
