@@ -124,7 +124,7 @@ void Machine::State::Take(const AgentId& id, const protocol::Hello& hello) {
     Gone(*known, "replaced by a new incarnation", blame);
   }
   // A member whose workers are all done may be replaced without harm to the round.
-  if (known != nullptr && !returned && known->member >= 0) {
+  if (known != nullptr && known->id.incarnation != id.incarnation && known->member >= 0) {
     current->members[static_cast<std::size_t>(known->member)].agent = nullptr;
     known->member = -1;
   }
