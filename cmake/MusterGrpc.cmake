@@ -9,27 +9,18 @@ target_link_libraries(muster_protobuf INTERFACE protobuf Threads::Threads)
 
 add_library(muster_grpc INTERFACE)
 if(MUSTER_STATIC)
-  file(GLOB muster_absl_archives /usr/lib/*/libabsl_*.a)
+  # Full paths: by name, CMake would switch back to shared libraries behind them.
+  foreach(name grpc++ grpc gpr address_sorting upb protobuf cares re2 ssl crypto z)
+    find_library(MUSTER_ARCHIVE_${name} NAMES lib${name}.a REQUIRED)
+    list(APPEND muster_archives ${MUSTER_ARCHIVE_${name}})
+  endforeach()
+  get_filename_component(muster_archive_folder ${MUSTER_ARCHIVE_grpc} DIRECTORY)
+  file(GLOB muster_absl_archives ${muster_archive_folder}/libabsl_*.a)
   list(FILTER muster_absl_archives EXCLUDE REGEX "flags_parse|flags_usage|benchmark|_test")
+  # The archives refer to one another in circles.
   target_link_libraries(
-    muster_grpc
-    INTERFACE -Wl,--start-group
-              libgrpc++.a
-              libgrpc.a
-              libgpr.a
-              libaddress_sorting.a
-              libupb.a
-              libprotobuf.a
-              libcares.a
-              libre2.a
-              libssl.a
-              libcrypto.a
-              libz.a
-              ${muster_absl_archives}
-              -Wl,--end-group
-              dl
-              m
-              Threads::Threads)
+    muster_grpc INTERFACE -Wl,--start-group ${muster_archives} ${muster_absl_archives}
+                          -Wl,--end-group dl m Threads::Threads)
 else()
   # gRPC's headers use absl::Mutex inline.
   target_link_libraries(muster_grpc INTERFACE grpc++ grpc gpr protobuf absl_synchronization
