@@ -62,7 +62,8 @@ Acceptor::Acceptor(int listen_fd, int wake_fd, int descriptor_limit, std::functi
 Acceptor::~Acceptor() {
   ending_ = true;
   const std::uint64_t one = 1;
-  static_cast<void>(write(wake_fd_, &one, sizeof(one)));
+  const ssize_t written = write(wake_fd_, &one, sizeof(one));
+  MUSTER_CHECK(written == sizeof(one), "an eventfd takes a one");
   thread_.join();
   close(wake_fd_);
   if (spare_fd_ >= 0) close(spare_fd_);

@@ -67,7 +67,7 @@ TemporaryFolder::~TemporaryFolder() {
 std::string Version() { return MUSTER_VERSION; }
 
 DaemonProcess::DaemonProcess(const std::vector<std::string>& nodes)
-    : credentials_(client::MakeRunCredentials().value()) {
+    : program(MUSTER_RENDEZVOUSD), credentials_(client::MakeRunCredentials().value()) {
   options.config.run_id = "test-run";
   options.config.version = Version();
   options.config.nodes = nodes;
@@ -97,7 +97,8 @@ void DaemonProcess::Start() {
   posix_spawn_file_actions_adddup2(&actions, options_fd, kOptionsFd);
   posix_spawn_file_actions_adddup2(&actions, options.listen_fd, kListenFd);
   std::vector<std::string> words = wrapper;
-  for (const char* word : {MUSTER_RENDEZVOUSD, "--options-fd"}) words.emplace_back(word);
+  words.push_back(program);
+  words.emplace_back("--options-fd");
   words.push_back(std::to_string(kOptionsFd));
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

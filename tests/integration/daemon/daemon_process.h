@@ -40,6 +40,7 @@ class DaemonProcess {
   // May be changed before Start.
   protocol::StartOptions options;
   std::vector<std::string> wrapper;  // a program and arguments before rendezvousd
+  std::string program;               // rendezvousd as the wrapper finds it
 
   void Start();
   // Sends the signal and waits; gives the exit code, or 128 + signal.
