@@ -13,9 +13,8 @@ namespace muster::comm::cuda {
 namespace {
 
 constexpr const char* kAdvice =
-    "install CUDA's runtime (libcudart.so.13 or .12), add its folder to LD_LIBRARY_PATH, or name "
-    "it "
-    "with --cuda-library; without a GPU use --backend gloo";
+    "install CUDA's runtime (libcudart.so.13 or .12) and add its folder to LD_LIBRARY_PATH, or put "
+    "it beside the NCCL that --nccl-library names; without a GPU use --backend gloo";
 
 Status BindAll(const SharedLibrary& library, Api* api) {
   api->path = library.path();

@@ -44,7 +44,7 @@ TEST(Library, MissingFileIsNamedWithWhatToDo) {
   ASSERT_FALSE(cuda.ok());
   EXPECT_EQ(cuda.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(cuda.status().message(),
-              AllOf(HasSubstr("CUDA's runtime"), HasSubstr("--cuda-library")));
+              AllOf(HasSubstr("CUDA's runtime"), HasSubstr("--backend gloo")));
 }
 
 TEST(Library, FolderIsSearchedForEachName) {
