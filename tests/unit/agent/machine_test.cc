@@ -60,6 +60,17 @@ TEST(Machine, AnExitIsToldOnceAndNotRestartedInItsRound) {
   EXPECT_TRUE(world.starts.empty());
 }
 
+TEST(Machine, ALivingWorkerIsNotGoneWhateverIsSaidOfItsTree) {
+  World world;
+  world.Run(1, false);
+  world.Feed(TreeGone{world.Worker(0)});
+  world.Give(MakeOrder(OrderKind::kWait, 1));
+  EXPECT_EQ(world.Signals(), "0:15 1:15");
+  world.Feed(TreeGone{world.Worker(0)});  // its own process has not ended yet
+  world.Give(MakeOrder(OrderKind::kRun, 2));
+  EXPECT_TRUE(world.starts.empty());
+}
+
 TEST(Machine, WaitEndsWorkersThatCannotReformWithTermThenKill) {
   World world;
   world.Run(1, false);
