@@ -203,8 +203,10 @@ Detection FailureDetector::OnAttend(const AgentId& agent, const std::string& add
                                     TimePoint now) {
   Detection out;
   // A new incarnation of the same place replaces the old one; the machine fences it.
-  std::erase_if(state_->agents, [&](const auto& item) {
-    return item.first.key == agent.key && item.first.incarnation != agent.incarnation;
+  std::erase_if(state_->agents, [&](auto& item) {
+    const bool old = item.first.key == agent.key && item.first.incarnation != agent.incarnation;
+    if (old) state_->DropProbes(&item.second);  // a late answer must find nobody
+    return old;
   });
   auto [place, added] = state_->agents.try_emplace(agent);
   place->second.address = address;

@@ -9,15 +9,11 @@
 #include "rendezvousd/core/limits.h"
 #include "rendezvousd/core/naming.h"
 #include "rendezvousd/core/record_kinds.h"
+#include "rendezvousd/core/request_kinds.h"
 #include "rendezvousd/core/state.h"
 
 namespace muster::core {
 namespace {
-
-// local::RequestKind of proto/local.h, which the core may not include; a test compares them.
-constexpr std::uint8_t kRequestRequeue = 0;
-constexpr std::uint8_t kRequestStop = 1;
-constexpr std::uint8_t kRequestDone = 2;
 
 // A requeue that a program asked for is refused: 1. One because the world cannot form: that.
 std::int32_t RefusedExitCode(const protocol::Blame& blame) {

@@ -267,6 +267,17 @@ TEST(FailureDetector, ANewIncarnationIsNotTheOldOne) {
   EXPECT_EQ(world.detector_.SuspectSince(World::Id(2, 1), world.now_), std::nullopt);
 }
 
+// Seed 100476 of the simulation: the daemon ended on the late answer.
+TEST(FailureDetector, AProbeOfAReplacedIncarnationIsAnsweredInVain) {
+  World world(3);
+  world.Detach(2);
+  ASSERT_FALSE(world.probes_.empty());
+  world.Take(world.detector_.OnAttend(World::Id(2, 99), "10.0.0.2", world.now_));
+  world.Said();
+  world.Answer(false);
+  EXPECT_THAT(world.Said(), IsEmpty());
+}
+
 TEST(FailureDetector, AloneOnOneNodeTheGraceDecides) {
   World world(1);
   world.Detach(1);
