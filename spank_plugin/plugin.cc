@@ -47,7 +47,9 @@ namespace {
 // May be called twice for one option (before Slurm 24.05 on the remote side).
 int OnOption(int /*value*/, const char* argument, int /*remote*/) {
   Option().given = true;
-  Option().list = argument != nullptr ? argument : "";
+  // sbatch hands an option without its optional argument on to the batch step as "(null)".
+  bool empty = argument == nullptr || std::strcmp(argument, "(null)") == 0;
+  Option().list = empty ? "" : argument;
   return 0;
 }
 

@@ -30,6 +30,7 @@ MachineConfig ConfigOf(const SupervisorSetup& setup, const protocol::AgentId& ag
   config.lease = options.lease;
   config.stop_grace = options.stop_grace;
   // Nobody ends a step whose host died under `run --local`, so its agents do it sooner.
+  config.end_with_verdict = setup.own_program;
   if (options.local) config.lost_limit = std::chrono::seconds(10);
   return config;
 }

@@ -36,6 +36,7 @@ struct SupervisorSetup {
   std::string interface;
   std::uint16_t probe_port = 9;  // where probes knock: the daemon's port
   protocol::Incarnation incarnation = 0;
+  bool own_program = false;  // given to this agent itself: it is a task of the user's srun
 };
 
 class Supervisor {

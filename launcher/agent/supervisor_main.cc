@@ -110,6 +110,7 @@ Result<SupervisorSetup> Process::Setup() {
                           OptionsFromEnvironment(setup.environment, arguments_.program));
   MUSTER_ASSIGN_OR_RETURN(setup.place, OwnPlace(setup.environment, setup.options));
   setup.folders = arguments_.folders;
+  setup.own_program = !arguments_.program.empty();
   MUSTER_ASSIGN_OR_RETURN(const network::OwnAddress own, OwnAddress(setup.options.endpoints));
   setup.own_address = own.address;
   setup.interface = own.interface;

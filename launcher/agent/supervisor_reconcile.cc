@@ -283,7 +283,8 @@ void SupervisorMachine::State::SayGoodbye(TimePoint now) {
   const bool heard = goodbye_number_ != 0 && !outbox_.Holds(goodbye_number_);
   if (!link_final_ && !heard && now < *goodbye_until_) return;
   finished_ = true;
-  Emit(Finish{ordered ? 0 : stop_code_, ordered ? std::string() : stop_reason_});
+  const int code = config_.end_with_verdict && ordered ? order_->verdict.exit_code : 0;
+  Emit(Finish{ordered ? code : stop_code_, ordered ? std::string() : stop_reason_});
 }
 
 }  // namespace muster::agent

@@ -47,7 +47,7 @@ class Plugin(SlurmTest):
         self.assertEqual(self.exit_code(job), 9)
 
     def test_without_the_option_nothing_changes(self):
-        job = self.submit("srun -N2 -n2 sh -c 'env | grep -c MUSTER'", head=["--nodes=2"])
+        job = self.submit("srun -N2 -n2 sh -c 'env | grep -c ^MUSTER'", head=["--nodes=2"])
         output = self.finish(job, 40, "FAILED")  # grep -c finds nothing: 1
         self.assertEqual([line for line in output.splitlines() if line.isdigit()], ["0", "0"], output)
 

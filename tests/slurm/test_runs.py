@@ -1,6 +1,7 @@
 """`muster run` inside a job: the worker's view, spares, several runs in one script, bad input."""
 
 import json
+import re
 import unittest
 
 from slurm_test import NODES, SlurmTest
@@ -28,31 +29,30 @@ class Runs(SlurmTest):
         self.assertEqual(len({view[10] for view in views}), 4)
 
     def test_two_nodes_too_many_wait_as_spares_and_end_with_0(self):
-        job = self.submit("muster run -N 3 --spares 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE; sleep 2'",
+        job = self.submit("muster run -N 3 --spares 2 --workers-per-node 1 -- sh -c 'echo rank $RANK of $WORLD_SIZE; sleep 2'",
                           head=["--nodes=5", "--exclusive"])
         output = self.finish(job, 60)
         self.assertEqual(self.exit_code(job), 0)
-        self.assertEqual(sorted(line.split("rank ")[1] for line in output.splitlines() if "rank " in line and " of 3" in line),
-                         ["0 of 3", "1 of 3", "2 of 3"])
+        self.assertEqual(sorted(re.findall(r"rank \d of \d", output)), ["rank 0 of 3", "rank 1 of 3", "rank 2 of 3"])
         self.assertNotIn("error", output.lower())
 
     def test_side_by_side_and_one_after_repeat_only_what_had_not_succeeded(self):
         note = f"{self.folder}/note"
         job = self.submit(
-            f"muster run --name left -N 2 -- sh -c 'echo left >> {note}' &",
-            f"muster run --name right -N 2 -- sh -c 'echo right >> {note}' &",
+            f"muster run --name left -N 2 --workers-per-node 1 -- sh -c 'echo left >> {note}' &",
+            f"muster run --name right -N 2 --workers-per-node 1 -- sh -c 'echo right >> {note}' &",
             "wait",
             # The first attempt of the last run waits for the requeue; the second ends at once.
-            f"muster run --name last -- sh -c 'echo last >> {note}; [ $MUSTER_ATTEMPT = 1 ] || sleep 60'",
+            f"muster run --name last --workers-per-node 2 -- sh -c 'echo last >> {note}; [ $MUSTER_ATTEMPT = 1 ] || sleep 60'",
             head=["--nodes=4", "--exclusive", "--requeue", "--open-mode=append"])
         path = self.folder / "note"
-        self.wait(lambda: path.exists() and path.read_text().count("last") == 4, 60, "the last run to start", job)
+        self.wait(lambda: path.exists() and path.read_text().count("last") == 8, 60, "the last run to start", job)
         self.driver.run("ctl", "scontrol", "requeue", str(job))
         self.finish(job, 90)
         words = path.read_text().split()
         self.assertEqual(words.count("left"), 2)
         self.assertEqual(words.count("right"), 2)
-        self.assertEqual(words.count("last"), 8)
+        self.assertEqual(words.count("last"), 16)
 
     def test_bad_input_is_one_clear_sentence_before_anything_runs(self):
         table = [
