@@ -203,11 +203,14 @@ Detection FailureDetector::OnAttend(const AgentId& agent, const std::string& add
                                     TimePoint now) {
   Detection out;
   // A new incarnation of the same place replaces the old one; the machine fences it.
-  std::erase_if(state_->agents, [&](auto& item) {
-    const bool old = item.first.key == agent.key && item.first.incarnation != agent.incarnation;
-    if (old) state_->DropProbes(&item.second);  // a late answer must find nobody
-    return old;
-  });
+  for (auto it = state_->agents.begin(); it != state_->agents.end();) {
+    if (it->first.key != agent.key || it->first.incarnation == agent.incarnation) {
+      ++it;
+      continue;
+    }
+    state_->DropProbes(&it->second);  // a late answer must find nobody
+    it = state_->agents.erase(it);
+  }
   auto [place, added] = state_->agents.try_emplace(agent);
   place->second.address = address;
   place->second.last_beat = now;
