@@ -412,7 +412,7 @@ TEST_F(NcclGroupTest, TwentyRoundsLeaveNothingBehind) {
       << Entries("/proc/self/fd") << " descriptors, " << descriptors << " before";
   EXPECT_TRUE(Settles([&] { return Entries("/proc/self/task") <= threads; }))
       << Entries("/proc/self/task") << " threads, " << threads << " before";
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr std::size_t kGrowthMax = 25'000;  // the sanitizer keeps freed memory for a while
 #else
   constexpr std::size_t kGrowthMax = 2500;
