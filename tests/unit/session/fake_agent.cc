@@ -175,6 +175,11 @@ std::int64_t FakeAgent::quiesced_step(std::uint32_t rank) {
   return quiesced_.contains(rank) ? quiesced_[rank] : -2;
 }
 
+int FakeAgent::quiesced_total() {
+  const std::lock_guard lock(mutex_);
+  return quiesced_total_;
+}
+
 std::vector<std::string> FakeAgent::broken_reasons() {
   const std::lock_guard lock(mutex_);
   return broken_;
@@ -298,6 +303,7 @@ void FakeAgent::Handle(const std::shared_ptr<Worker>& worker, local::FrameType t
     std::int64_t step = 0;
     MUSTER_CHECK(reader.Read(&attempt) && reader.Read(&round) && reader.Read(&step), "quiesced");
     if (round == round_) quiesced_[rank] = step;
+    ++quiesced_total_;
   } else if (type == local::FrameType::kBroken) {
     std::string reason;
     MUSTER_CHECK(reader.Read(&attempt) && reader.Read(&round) && reader.Read(&reason), "broken");

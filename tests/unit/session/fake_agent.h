@@ -54,6 +54,8 @@ class FakeAgent {
 
   std::int64_t last_step(std::uint32_t rank);
   std::int64_t quiesced_step(std::uint32_t rank);
+  // How often anybody said kQuiesced.
+  int quiesced_total();
   std::vector<std::string> broken_reasons();
   std::vector<std::pair<local::RequestKind, std::string>> requests();
   std::uint32_t flags(std::uint32_t rank);
@@ -112,6 +114,7 @@ class FakeAgent {
   std::vector<Waiter> waiters_;
   std::map<std::uint32_t, std::int64_t> steps_, quiesced_;
   std::map<std::uint32_t, TimePoint> first_steps_;  // by round
+  int quiesced_total_ = 0;
   std::vector<std::string> broken_;
   std::vector<std::pair<local::RequestKind, std::string>> requests_;
   std::jthread thread_;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "common/text.h"
 #include "tests/unit/session/fake_agent.h"
 
 namespace muster::session {
@@ -106,13 +107,12 @@ TEST(Session, ManyKeysAreWaitedForAtOnceInOrder) {
   MustWait(*second);
   std::jthread setter([&] {
     for (int i = 9; i >= 0; --i) {
-      EXPECT_TRUE(
-          second->KeySet(KeyScope::kRound, "k" + std::to_string(i), std::to_string(i * i)).ok());
+      EXPECT_TRUE(second->KeySet(KeyScope::kRound, Concat("k", i), std::to_string(i * i)).ok());
     }
   });
   std::vector<std::string> keys, squares;
   for (int i = 0; i < 10; ++i) {
-    keys.push_back("k" + std::to_string(i));
+    keys.push_back(Concat("k", i));
     squares.push_back(std::to_string(i * i));
   }
   auto values = first->KeyWaitAll(KeyScope::kRound, keys, 10s);
@@ -205,20 +205,35 @@ TEST(Session, ACancelledWatchIsNotCalled) {
   EXPECT_EQ(cancelled, 0);
 }
 
-TEST(Session, AnEndingOfARoundThatNeverCameIsAnsweredByItself) {
+TEST(Session, AnEndingThatIsToldAgainIsAnsweredAgain) {
   test::FakeAgent agent(1);
   agent.BeginRound("initial");
   auto session = MustConnect(agent);
   const RoundInfo info = MustWait(*session);
   EXPECT_TRUE(session->Progress(Phase::kStep, 5).ok());
   agent.EndRound("a");
-  EXPECT_TRUE(agent.WaitUntil([&] { return !session->RoundState().ok(); }, 10s));
+  EXPECT_TRUE(session->WaitForEnd(IdOf(info), 10s));
   EXPECT_TRUE(session->Quiesced(IdOf(info), 5).ok());
   ASSERT_TRUE(agent.WaitQuiesced({0}, 10s));
-  // Told again for the round that is quiet: answered again.
+  EXPECT_EQ(agent.quiesced_total(), 1);
   agent.EndRound("b");
-  EXPECT_TRUE(session->KeySet(KeyScope::kRun, "sync", "1").ok());
+  const TimePoint start = SteadyNow();
+  while (agent.quiesced_total() < 2 && SteadyNow() - start < 10s) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(agent.quiesced_total(), 2);
   EXPECT_EQ(agent.quiesced_step(0), 5);
+}
+
+TEST(Session, AnEndingOfARoundThatNeverCameIsAnsweredByItself) {
+  test::FakeAgent agent(1);
+  agent.BeginRound("initial");
+  auto session = MustConnect(agent);
+  const RoundInfo info = MustWait(*session);
+  local::FrameWriter frame(local::FrameType::kRoundEnding);
+  agent.SendRaw(frame.Add(std::uint32_t{0}).Add(std::uint32_t{7}).Add("superseded").Finish());
+  const TimePoint start = SteadyNow();
+  while (agent.quiesced_total() < 1 && SteadyNow() - start < 10s) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(agent.quiesced_total(), 1);
+  EXPECT_FALSE(session->WaitForEnd(IdOf(info), 1ms));
 }
 
 TEST(Session, BarriersFreeAllRanksOrFail) {
