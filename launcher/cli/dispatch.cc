@@ -56,14 +56,11 @@ int Main(const Words& words) {
     return exit_code::kUsage;
   }
   if (const char* program = std::getenv(environment::kTaskProgram); program != nullptr) {
-    // The supervisor and the exec stage of that agent are the same program with words of its own.
-    const bool own = !words.empty() && words[0].starts_with("agent-");
-    if (!own) {
-      Words task = {program};
-      task.insert(task.end(), words.begin(), words.end());
-      unsetenv(environment::kTaskProgram);
-      return agent::AgentMain(std::move(task));
-    }
+    Words task = {program};
+    task.insert(task.end(), words.begin(), words.end());
+    // The agent's own processes are this program too, and take their words as they are.
+    unsetenv(environment::kTaskProgram);
+    return agent::AgentMain(std::move(task));
   }
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     Print(ShortHelp());

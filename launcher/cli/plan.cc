@@ -1,4 +1,6 @@
+#include "common/text.h"
 #include "launcher/cli/context.h"
+#include "launcher/host/agents_command.h"
 #include "launcher/host/launch.h"
 #include "proto/environment.h"
 
@@ -14,8 +16,17 @@ int PlanCommand(const Words& words) {
   }
   const Result<host::LaunchInput> input = ToLaunchInput(*context);
   if (!input.ok()) return UsageError(input.status());
-  const Result<host::Plan> plan = host::PlanOnly(*input);
+  Result<host::Plan> plan = host::PlanOnly(*input);
   if (!plan.ok()) return UsageError(plan.status());
+  if (!plan->local) {
+    const auto command = host::AgentsCommand(*input, plan->nodes, {});
+    if (command.ok()) {
+      plan->lines.push_back({"agents' step", Join(command->arguments, " "),
+                             "all that the job has on each node, one agent a node"});
+    } else {
+      plan->warnings.push_back(command.status().message());
+    }
+  }
   Print(context->line.settings.Flag("json") ? host::PlanJson(*plan) : host::PlanText(*plan));
   return exit_code::kDone;
 }

@@ -80,6 +80,7 @@ void AgentsStep::OnExit(Slot* slot, int wait_status) {
 void AgentsStep::Restart(Slot* slot) {
   if (closing_) return;
   ++restarts_;
+  if (events_.before_restart) events_.before_restart(&slot->process);
   const Status status = slot->child.Start(
       loop_, slot->process.request, [this, slot](int wait_status) { OnExit(slot, wait_status); });
   if (status.ok()) return;

@@ -32,6 +32,8 @@ class AgentsStep {
     std::function<void(const StepProcess&, std::string reason)> ended;
     // No process is left after Close.
     std::function<void()> closed;
+    // May change what is started again; need not be set.
+    std::function<void(StepProcess*)> before_restart = {};
   };
   AgentsStep(agent::EventLoop* loop, std::vector<StepProcess> processes, Events events);
   ~AgentsStep();

@@ -9,6 +9,7 @@
 #include "common/host_list.h"
 #include "common/text.h"
 #include "launcher/host/version.h"
+#include "launcher/network/settings.h"
 
 namespace muster::host {
 namespace {
@@ -247,6 +248,14 @@ class Planner {
                                         "a fact of the world; --keep-env ",
                                         name, " keeps it"));
       }
+    }
+    // By node, the agent adds what depends on its interface and its local folder.
+    for (const network::Setting& setting : network::NetworkSettings({})) {
+      if (input_.environment.contains(setting.name)) continue;
+      const bool safe = setting.kind == network::SettingKind::kSafe;
+      plan_.environment.push_back(
+          {setting.name, safe ? setting.value : Concat("(", setting.value, ")"),
+           safe ? setting.reason : Concat("advice, not set: ", setting.reason)});
     }
     for (const auto& [name, value] : input_.environment) {
       for (const std::string_view prefix : {"NCCL_", "GLOO_", "OMP_"}) {

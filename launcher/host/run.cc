@@ -4,11 +4,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
 
 #include "common/text.h"
+#include "launcher/host/agents_command.h"
 #include "launcher/host/srun_host.h"
 #include "launcher/slurm/command_line_scheduler.h"
 #include "proto/environment.h"
@@ -166,7 +168,8 @@ Status Run::StartAgents(const client::RunCredentials& credentials) {
   if (launch_.plan.local) {
     processes = LocalAgents(added);
   } else {
-    MUSTER_ASSIGN_OR_RETURN(processes, SrunAgents(added));
+    MUSTER_ASSIGN_OR_RETURN(StepProcess srun, SrunAgents(added));
+    processes.push_back(std::move(srun));
   }
   agents_ = std::make_unique<AgentsStep>(
       &loop_, std::move(processes),
@@ -174,6 +177,13 @@ Status Run::StartAgents(const client::RunCredentials& credentials) {
           .ended = [this](const StepProcess& process,
                           const std::string& reason) { OnStepEnded(process, reason); },
           .closed = [this] { OnAgentsClosed(); },
+          .before_restart =
+              [this, added](StepProcess* process) {
+                // A node that is gone would keep the whole step from starting.
+                if (launch_.plan.local) return;
+                Result<StepProcess> srun = SrunAgents(added);
+                if (srun.ok()) *process = std::move(srun).value();
+              },
       });
   return agents_->Start();
 }
@@ -187,7 +197,8 @@ std::vector<StepProcess> Run::LocalAgents(const slurm::EnvironmentMap& added) co
     StepProcess process;
     process.what = Concat("the agent of ", node);
     process.node = node;
-    process.request.argv = {"/proc/self/exe", "agent"};
+    process.request.argv = {"muster", "agent"};
+    process.request.path = "/proc/self/exe";  // this very program, also while it is being replaced
     process.request.environment = slurm::EnvironmentEntries(own);
     process.request.new_session = true;
     processes.push_back(std::move(process));
@@ -210,6 +221,20 @@ Status Run::TellSrun(const client::RunCredentials& credentials) {
            Duration::zero());
   });
   return OkStatus();
+}
+
+Result<StepProcess> Run::SrunAgents(const slurm::EnvironmentMap& added) const {
+  std::vector<std::string> nodes;
+  for (const std::string& node : launch_.plan.nodes) {
+    const bool dead = std::ranges::find(facts_.dead_nodes, node) != facts_.dead_nodes.end();
+    if (!dead && !dropped_.contains(node)) nodes.push_back(node);
+  }
+  MUSTER_ASSIGN_OR_RETURN(slurm::SrunCommand command, AgentsCommand(input_, nodes, added));
+  StepProcess process;
+  process.what = "the agents' srun";
+  process.request.argv = std::move(command.arguments);
+  process.request.environment = slurm::EnvironmentEntries(command.environment);
+  return process;
 }
 
 void Run::Finish(const protocol::Verdict& verdict, Duration patience) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ class Run {
   Status StartClient(const client::RunCredentials& credentials);
   Status StartAgents(const client::RunCredentials& credentials);
   std::vector<StepProcess> LocalAgents(const slurm::EnvironmentMap& added) const;
-  Result<std::vector<StepProcess>> SrunAgents(const slurm::EnvironmentMap& added) const;
+  Result<StepProcess> SrunAgents(const slurm::EnvironmentMap& added) const;
   Status TellSrun(const client::RunCredentials& credentials);
   void Finish(const protocol::Verdict& verdict, Duration patience);
   void OnAgentsClosed();
@@ -62,7 +63,7 @@ class Run {
   void PollView();
   void PollScheduler();
 
-  // run_requeue.cc, and run_srun.cc
+  // run_requeue.cc
   // Agents that have not been told to end by the daemon are told now.
   void StartRequeue(const protocol::Wish& wish, bool told);
   void DoRequeue();
@@ -94,6 +95,7 @@ class Run {
   bool term_seen_ = false;
   std::string cancel_reason_;
   protocol::HostFacts facts_;
+  std::set<std::string> dropped_;  // nodes that are no longer the job's
   std::map<std::uint64_t, protocol::WishAnswer> answers_;
   std::optional<protocol::Wish> requeue_;  // under way
   bool requeued_ = false;

@@ -190,8 +190,10 @@ void Run::DropNodes(const protocol::Wish& wish) {
       return scheduler_->DropNodes(job, living, kSchedulerDeadline);
     };
     const Status status = drop();
-    return [this, id = wish.id, status, nodes = Join(wish.nodes, ",")] {
+    return [this, id = wish.id, status, wish] {
+      const std::string nodes = Join(wish.nodes, ",");
       if (status.ok()) {
+        dropped_.insert(wish.nodes.begin(), wish.nodes.end());
         LogInfo(Concat("took ", nodes, " out of the job"));
         Answer(id, protocol::WishState::kDone, "");
       } else {
@@ -237,7 +239,12 @@ void Run::PollScheduler() {
     if (first && launch_.plan.can_requeue) {
       const auto job = scheduler_->ReadJob(input_.allocation.job, kSchedulerDeadline);
       status = job.status();
-      if (job.ok()) requeue = job->requeue;
+      if (job.ok()) {
+        requeue = job->requeue;
+        if (job->restart_count == 0) {
+          status = KeepUserExcluded(launch_.base, launch_.job, job->excluded_nodes);
+        }
+      }
     }
     std::vector<std::string> dead;
     if (!first || !launch_.plan.can_requeue) {

@@ -49,6 +49,7 @@ void Run::DoRequeue() {
     request.batch_host = input_.allocation.node_name;
     request.dead = facts_.dead_nodes;
     request.suspects = requeue_->nodes;
+    request.user_excluded = ReadUserExcluded(launch_.base, launch_.job);
     request.wanted_nodes = static_cast<int>(input_.allocation.nodes.size());
     request.min_nodes = static_cast<int>(launch_.plan.min_nodes);
     request.clean_end = !agents_ || !agents_->killed();

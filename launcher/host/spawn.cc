@@ -64,9 +64,10 @@ Result<pid_t> Spawn(const SpawnRequest& request) {
   const std::vector<char*> argv = Pointers(request.argv);
   const std::vector<char*> environment = Pointers(request.environment);
   pid_t pid = 0;
-  const int error = posix_spawn(&pid, argv[0], &description.actions, &description.attributes,
+  const std::string& path = request.path.empty() ? request.argv[0] : request.path;
+  const int error = posix_spawn(&pid, path.c_str(), &description.actions, &description.attributes,
                                 argv.data(), environment.data());
-  if (error != 0) return FromErrno(error, Concat("cannot start ", request.argv[0]));
+  if (error != 0) return FromErrno(error, Concat("cannot start ", path));
   return pid;
 }
 

@@ -17,7 +17,8 @@
 namespace muster::host {
 
 struct SpawnRequest {
-  std::vector<std::string> argv;         // the first is a path
+  std::vector<std::string> argv;         // the first is a path, unless there is one below
+  std::string path = {};                 // of the program, where argv[0] is only its name
   std::vector<std::string> environment;  // NAME=VALUE
   std::vector<int> descriptors;          // inherited under the same number, beside 0, 1 and 2
   bool new_session = false;              // else a process group of its own: Ctrl-C is the host's

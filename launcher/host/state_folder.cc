@@ -145,6 +145,30 @@ Result<OperatorAccess> ReadOperatorAccess(const RunFiles& files) {
   }
 }
 
+namespace {
+std::string ExcludedFile(const std::string& base, const std::string& job) {
+  return Concat(base, "/excluded-", job, ".json");
+}
+}  // namespace
+
+Status KeepUserExcluded(const std::string& base, const std::string& job,
+                        const std::vector<std::string>& nodes) {
+  const std::string path = ExcludedFile(base, job);
+  if (std::error_code ignored; std::filesystem::exists(path, ignored)) return OkStatus();
+  return WriteWhole(path, Dump({{"excluded", nodes}}));
+}
+
+std::optional<std::vector<std::string>> ReadUserExcluded(const std::string& base,
+                                                         const std::string& job) {
+  const Result<Json> json = ReadJson(ExcludedFile(base, job));
+  if (!json.ok()) return std::nullopt;
+  try {
+    return json->at("excluded").get<std::vector<std::string>>();
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
 std::string PointerFolder(const slurm::EnvironmentMap& environment) {
   const std::string state(slurm::Lookup(environment, "XDG_STATE_HOME"));
   if (!state.empty()) return state + "/muster/jobs";

@@ -62,6 +62,13 @@ struct OperatorAccess {
 Status WriteOperatorAccess(const RunFiles& files, const OperatorAccess& access);
 Result<OperatorAccess> ReadOperatorAccess(const RunFiles& files);
 
+// The user's own --exclude, as the job had it before any requeue of ours added to it: written once,
+// kept for the job's later starts.
+Status KeepUserExcluded(const std::string& base, const std::string& job,
+                        const std::vector<std::string>& nodes);
+std::optional<std::vector<std::string>> ReadUserExcluded(const std::string& base,
+                                                         const std::string& job);
+
 // ~/.local/state/muster/jobs (XDG_STATE_HOME): one file for each job, with the base folder inside,
 // so that commands work from anywhere. Failing to write it never stops a run.
 std::string PointerFolder(const slurm::EnvironmentMap& environment);

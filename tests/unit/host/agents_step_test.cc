@@ -11,7 +11,8 @@ namespace {
 
 class AgentsStepTest : public ::testing::Test {
  protected:
-  void Make(const std::vector<std::string>& scripts) {
+  void Make(const std::vector<std::string>& scripts,
+            std::function<void(StepProcess*)> before_restart = {}) {
     std::vector<StepProcess> processes;
     for (const std::string& script : scripts) {
       StepProcess process;
@@ -34,6 +35,7 @@ class AgentsStepTest : public ::testing::Test {
                                                closed_ = true;
                                                loop_.Stop();
                                              },
+                                         .before_restart = std::move(before_restart),
                                      });
     ASSERT_TRUE(step_->Start().ok());
   }
@@ -57,6 +59,12 @@ TEST_F(AgentsStepTest, ADeathIsRepeatedSomeTimes) {
   ASSERT_TRUE(loop_.Run().ok());
   EXPECT_EQ(ended_.size(), 1U);
   EXPECT_EQ(step_->restarts(), 3);
+}
+
+TEST_F(AgentsStepTest, WhatIsStartedAgainMayBeAnother) {
+  Make({"kill -9 $$"}, [](StepProcess* process) { process->request.argv[2] = "exit 0"; });
+  ASSERT_TRUE(loop_.Run().ok());
+  EXPECT_EQ(step_->restarts(), 1);
 }
 
 TEST_F(AgentsStepTest, AUsageErrorIsNot) {

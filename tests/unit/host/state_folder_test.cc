@@ -95,6 +95,15 @@ TEST_F(StateFolder, OperatorsAccessIsForTheUserAlone) {
   EXPECT_EQ(read->attempt, 2U);
 }
 
+TEST_F(StateFolder, TheUsersOwnExclusionIsKeptFromTheFirstStart) {
+  EXPECT_FALSE(ReadUserExcluded(folder_, "12").has_value());
+  ASSERT_TRUE(KeepUserExcluded(folder_, "12", {"n9"}).ok());
+  ASSERT_TRUE(KeepUserExcluded(folder_, "12", {"n9", "n3"}).ok());
+  EXPECT_EQ(ReadUserExcluded(folder_, "12"), std::vector<std::string>{"n9"});
+  std::ofstream(folder_ + "/excluded-13.json") << "[]";
+  EXPECT_FALSE(ReadUserExcluded(folder_, "13").has_value());
+}
+
 TEST_F(StateFolder, PointersStandWhereTheUserKeepsState) {
   EXPECT_EQ(PointerFolder({{"HOME", "/h"}}), "/h/.local/state/muster/jobs");
   EXPECT_EQ(PointerFolder({{"HOME", "/h"}, {"XDG_STATE_HOME", "/s"}}), "/s/muster/jobs");
