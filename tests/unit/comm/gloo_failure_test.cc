@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <barrier>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "proto/environment.h"
@@ -242,27 +244,74 @@ TEST(GlooFailure, TheRoundsEndEndsAWaitForAMissingRank) {
   EXPECT_LT(SteadyNow() - start, kSoon);
 }
 
-// A rank whose addresses are known but which does not answer: a powered-off node. Here: a listener
-// that is never accepted from, and whose side of the mesh never greets.
+// A socket that takes no connection any more: its queue is full, further SYNs are dropped, as by a
+// node without power.
+class DeafListener {
+ public:
+  DeafListener() {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address_);
+    auto* generic = reinterpret_cast<sockaddr*>(&address_);
+    Open();
+    EXPECT_EQ(bind(sockets_[0], generic, size), 0);
+    EXPECT_EQ(listen(sockets_[0], 0), 0);
+    EXPECT_EQ(getsockname(sockets_[0], generic, &size), 0);
+    for (int i = 0; i < 3; ++i) {
+      Open();
+      [[maybe_unused]] const int pending = connect(sockets_.back(), generic, size);
+    }
+  }
+  ~DeafListener() {
+    for (const int socket : sockets_) close(socket);
+  }
+  const sockaddr_in& address() const { return address_; }
+
+ private:
+  void Open() { sockets_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)); }
+  sockaddr_in address_{};
+  std::vector<int> sockets_;
+};
+
+// In a world of two: the address of rank 1's one pair.
+Status PublishAsRank1(World& world, const DeafListener& deaf) {
+  sockaddr_storage storage{};
+  std::memcpy(&storage, &deaf.address(), sizeof(sockaddr_in));
+  std::string packed(reinterpret_cast<const char*>(&storage), sizeof(storage));
+  packed.append(reinterpret_cast<const char*>(&deaf.address().sin_port), sizeof(in_port_t));
+  return world.session(1).KeySet(session::KeyScope::kRound, "gloo/world/1", packed);
+}
+
 TEST(GlooFailure, AStopTokenEndsAMeshThatDoesNotComeUp) {
   World world(2);
   const auto info = world.Round(0);
+  world.Round(1);
+  const DeafListener deaf;
+  ASSERT_TRUE(PublishAsRank1(world, deaf).ok());
   std::stop_source source;
   std::jthread stopper([&] {
-    std::this_thread::sleep_for(50ms);
+    std::this_thread::sleep_for(100ms);
     source.request_stop();
   });
-  // Rank 1 publishes an address in a documentation network: connecting to it never ends.
-  sockaddr_storage nowhere{};
-  auto& address = reinterpret_cast<sockaddr_in&>(nowhere);
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(0xC6336401);  // 198.51.100.1
-  std::string packed(reinterpret_cast<const char*>(&nowhere), sizeof(nowhere));
-  packed += std::string("\x01\x00", 2);
-  ASSERT_TRUE(world.session(1).KeySet(session::KeyScope::kRound, "gloo/world/1", packed).ok());
   const TimePoint start = SteadyNow();
   const auto group = CreateGlooGroup(world.session(0), info, {}, source.get_token());
-  EXPECT_FALSE(group.ok());
+  EXPECT_EQ(group.status().code(), StatusCode::kAborted) << group.status().ToString();
+  EXPECT_GE(SteadyNow() - start, 90ms);
+  EXPECT_LT(SteadyNow() - start, kSoon);
+}
+
+TEST(GlooFailure, AMeshThatDoesNotComeUpMeetsTheDeadline) {
+  World world(2);
+  const auto info = world.Round(0);
+  world.Round(1);
+  const DeafListener deaf;
+  ASSERT_TRUE(PublishAsRank1(world, deaf).ok());
+  GlooOptions options;
+  options.connect_timeout = 200ms;
+  const TimePoint start = SteadyNow();
+  const auto group = CreateGlooGroup(world.session(0), info, options);
+  EXPECT_EQ(group.status().code(), StatusCode::kDeadlineExceeded) << group.status().ToString();
+  EXPECT_THAT(group.status().message(), HasSubstr("rank 1"));
   EXPECT_LT(SteadyNow() - start, kSoon);
 }
 
