@@ -134,6 +134,37 @@ Outcome Mesh::LookAtPeers() {
   return {};
 }
 
+Outcome Mesh::Mismatch(int peer, const Header& header, Tag tag) const {
+  const std::string rank = "rank " + std::to_string(peer);
+  if (header.magic == kMagic && header.kind == kGoodbye) {
+    return {Code::kRemoteError, rank + " has ended its communicator before this operation"};
+  }
+  return {Code::kInvalidUsage,
+          rank + " runs another operation: kind " + std::to_string(header.kind) + " number " +
+              std::to_string(header.sequence) + " of " + std::to_string(header.bytes) +
+              " bytes, here kind " + std::to_string(tag.kind) + " number " +
+              std::to_string(tag.sequence)};
+}
+
+Outcome Mesh::Advance(int peer, bool has_end, Tag tag, Progress& state) {
+  const int descriptor = peers_[Index(peer)].socket.descriptor();
+  if (!state.out.empty() && !state.Send(descriptor)) return {Code::kRemoteError, Closed(peer)};
+  switch (state.Receive(descriptor, tag)) {
+    case Progress::Got::kSome:
+      break;
+    case Progress::Got::kEnd:
+      return {Code::kRemoteError, Closed(peer)};
+    case Progress::Got::kMismatch:
+      return Mismatch(peer, state.header, tag);
+  }
+  if (has_end && state.in.empty()) {
+    // Its last messages may still be unread: then it is found out when they have been.
+    if (const auto why = EndOf(peer)) return {Code::kRemoteError, *why};
+    state.ignores_end = true;
+  }
+  return {};
+}
+
 Outcome Mesh::Exchange(Tag tag, const std::vector<SendPart>& sends,
                        const std::vector<ReceivePart>& receives, const Interrupt& interrupt) {
   std::vector<Progress> progress(Index(size_));
@@ -149,7 +180,7 @@ Outcome Mesh::Exchange(Tag tag, const std::vector<SendPart>& sends,
     std::vector<int> ranks = {rank_};
     bool is_over = true;
     for (int peer = 0; peer < size_; ++peer) {
-      Progress& state = progress[Index(peer)];
+      const Progress& state = progress[Index(peer)];
       if (peer == rank_) continue;
       is_over = is_over && state.idle();
       int events = state.ignores_end || peers_[Index(peer)].has_left ? 0 : POLLRDHUP;
@@ -164,32 +195,9 @@ Outcome Mesh::Exchange(Tag tag, const std::vector<SendPart>& sends,
     if (entries[0].revents != 0) return {Code::kInProgress, ""};
     for (std::size_t i = 1; i < entries.size(); ++i) {
       if (entries[i].revents == 0) continue;
-      const int peer = ranks[i];
-      Progress& state = progress[Index(peer)];
-      const int descriptor = entries[i].fd;
-      if (!state.out.empty() && !state.Send(descriptor)) return {Code::kRemoteError, Closed(peer)};
-      switch (state.Receive(descriptor, tag)) {
-        case Progress::Got::kSome:
-          break;
-        case Progress::Got::kEnd:
-          return {Code::kRemoteError, Closed(peer)};
-        case Progress::Got::kMismatch:
-          if (state.header.magic == kMagic && state.header.kind == kGoodbye) {
-            return {Code::kRemoteError, "rank " + std::to_string(peer) +
-                                            " has ended its communicator before this operation"};
-          }
-          return {Code::kInvalidUsage,
-                  "rank " + std::to_string(peer) + " runs another operation: kind " +
-                      std::to_string(state.header.kind) + " number " +
-                      std::to_string(state.header.sequence) + " of " +
-                      std::to_string(state.header.bytes) + " bytes, here kind " +
-                      std::to_string(tag.kind) + " number " + std::to_string(tag.sequence)};
-      }
-      if ((entries[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0 && state.in.empty()) {
-        // Its last messages may still be unread: then it is found out when they have been.
-        if (const auto why = EndOf(peer)) return {Code::kRemoteError, *why};
-        state.ignores_end = true;
-      }
+      const bool has_end = (entries[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+      Outcome outcome = Advance(ranks[i], has_end, tag, progress[Index(ranks[i])]);
+      if (!outcome.ok()) return outcome;
     }
   }
 }

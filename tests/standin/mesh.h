@@ -73,6 +73,9 @@ class Mesh {
   };
   class Progress;
 
+  // Sends and receives what it can with one peer.
+  Outcome Advance(int peer, bool has_end, Tag tag, Progress& state);
+  Outcome Mismatch(int peer, const Header& header, Tag tag) const;
   // The state of a connection that has an end: nothing, or why the peer counts as gone.
   std::optional<std::string> EndOf(int peer);
   std::string Closed(int peer) const;
