@@ -44,6 +44,10 @@ struct FailureDetector::State {
 
   DetectorConfig config;
   std::map<AgentId, Watched> agents;
+  std::set<AgentId> suspects;  // those with suspect_since
+  // No lease ends before this: beats only postpone, so it is looked at again when it is reached,
+  // not at every beat of ten thousand agents.
+  std::optional<TimePoint> next_lease_end;
   std::map<std::uint64_t, std::pair<AgentId, AgentId>> probes;  // id -> (suspect, prober)
   std::uint64_t next_probe = 1;
   std::optional<TimePoint> last_progress;
@@ -54,15 +58,19 @@ struct FailureDetector::State {
                Detection* out) {
     if (watched->suspect_since) return;
     watched->suspect_since = now;
+    suspects.insert(id);
     out->events.emplace_back(AgentSuspect{id, std::move(reason)});
     UpdateDoubt(now);
-    SendProbes(id, watched, now, out);
+    // In doubt there is no verdict by probes; Judge sends them when it is over.
+    if (!doubt_until) SendProbes(id, watched, now, out);
   }
 
   void Back(const AgentId& id, Watched* watched, TimePoint now, Detection* out) {
     watched->last_beat = now;
+    NoteLease(now + config.lease);
     if (!watched->suspect_since) return;
     watched->suspect_since.reset();
+    suspects.erase(id);
     watched->slurm_says_dead = false;
     DropProbes(watched);
     out->events.emplace_back(AgentBack{id});
@@ -70,9 +78,18 @@ struct FailureDetector::State {
   }
 
   void Dead(const AgentId& id, Cause cause, std::string evidence, Detection* out) {
-    DropProbes(&agents.at(id));
-    agents.erase(id);
+    Erase(agents.find(id));
     out->events.emplace_back(AgentDead{id, cause, std::move(evidence)});
+  }
+
+  std::map<AgentId, Watched>::iterator Erase(std::map<AgentId, Watched>::iterator place) {
+    DropProbes(&place->second);  // a late answer must find nobody
+    suspects.erase(place->first);
+    return agents.erase(place);
+  }
+
+  void NoteLease(TimePoint end) {
+    if (!next_lease_end || end < *next_lease_end) next_lease_end = end;
   }
 
   void DropProbes(Watched* watched) {
@@ -97,15 +114,9 @@ struct FailureDetector::State {
     }
   }
 
-  std::size_t Suspects() const {
-    return static_cast<std::size_t>(std::count_if(
-        agents.begin(), agents.end(), [](const auto& item) { return item.second.suspect_since; }));
-  }
-
   // Many silent at once: more likely it is us.
   void UpdateDoubt(TimePoint now) {
-    std::size_t suspects = Suspects();
-    bool many = agents.size() >= 3 && suspects >= 2 && suspects * 3 > agents.size();
+    bool many = agents.size() >= 3 && suspects.size() >= 2 && suspects.size() * 3 > agents.size();
     if (!many) {
       doubt_until.reset();
     } else if (!doubt_until) {
@@ -177,11 +188,8 @@ struct FailureDetector::State {
   }
 
   void JudgeAll(TimePoint now, Detection* out) {
-    std::vector<AgentId> suspects;
-    for (const auto& [id, watched] : agents) {
-      if (watched.suspect_since) suspects.push_back(id);
-    }
-    for (const AgentId& id : suspects) Judge(id, now, out);
+    const std::vector<AgentId> all(suspects.begin(), suspects.end());  // Judge may erase
+    for (const AgentId& id : all) Judge(id, now, out);
     UpdateDoubt(now);
   }
 };
@@ -189,6 +197,8 @@ struct FailureDetector::State {
 FailureDetector::FailureDetector(DetectorConfig config)
     : state_(std::make_unique<State>(State{.config = config,
                                            .agents = {},
+                                           .suspects = {},
+                                           .next_lease_end = {},
                                            .probes = {},
                                            .next_probe = 1,
                                            .last_progress = {},
@@ -203,13 +213,9 @@ Detection FailureDetector::OnAttend(const AgentId& agent, const std::string& add
                                     TimePoint now) {
   Detection out;
   // A new incarnation of the same place replaces the old one; the machine fences it.
-  for (auto it = state_->agents.begin(); it != state_->agents.end();) {
-    if (it->first.key != agent.key || it->first.incarnation == agent.incarnation) {
-      ++it;
-      continue;
-    }
-    state_->DropProbes(&it->second);  // a late answer must find nobody
-    it = state_->agents.erase(it);
+  for (auto it = state_->agents.lower_bound(AgentId{agent.key, 0});
+       it != state_->agents.end() && it->first.key == agent.key;) {
+    it = it->first.incarnation == agent.incarnation ? std::next(it) : state_->Erase(it);
   }
   auto [place, added] = state_->agents.try_emplace(agent);
   place->second.address = address;
@@ -222,8 +228,7 @@ Detection FailureDetector::OnAttend(const AgentId& agent, const std::string& add
 void FailureDetector::Forget(const AgentId& agent) {
   auto place = state_->agents.find(agent);
   if (place == state_->agents.end()) return;
-  state_->DropProbes(&place->second);
-  state_->agents.erase(place);
+  state_->Erase(place);
 }
 
 Detection FailureDetector::OnBeat(const AgentId& agent, TimePoint now) {
@@ -241,7 +246,8 @@ Detection FailureDetector::OnDetached(const AgentId& agent, TimePoint now) {
   if (place == state_->agents.end() || place->second.detached_at) return out;
   place->second.detached_at = now;
   state_->Suspect(agent, &place->second, "its stream ended", now, &out);
-  state_->JudgeAll(now, &out);
+  state_->Judge(agent, now, &out);
+  state_->UpdateDoubt(now);
   return out;
 }
 
@@ -290,9 +296,16 @@ Detection FailureDetector::OnTime(TimePoint now) {
     }
     return out;
   }
-  for (auto& [id, watched] : state.agents) {
-    if (!watched.suspect_since && now >= watched.last_beat + state.config.lease) {
-      state.Suspect(id, &watched, "silent for " + Seconds(now - watched.last_beat), now, &out);
+  if (state.next_lease_end && now >= *state.next_lease_end) {
+    state.next_lease_end.reset();
+    for (auto& [id, watched] : state.agents) {
+      if (watched.suspect_since) continue;
+      const TimePoint end = watched.last_beat + state.config.lease;
+      if (now >= end) {
+        state.Suspect(id, &watched, "silent for " + Seconds(now - watched.last_beat), now, &out);
+      } else {
+        state.NoteLease(end);
+      }
     }
   }
   state.JudgeAll(now, &out);
@@ -305,11 +318,9 @@ std::optional<TimePoint> FailureDetector::NextDeadline() const {
     if (!next || time < *next) next = time;
   };
   const DetectorConfig& config = state_->config;
-  for (const auto& [id, watched] : state_->agents) {
-    if (!watched.suspect_since) {
-      consider(watched.last_beat + config.lease);
-      continue;
-    }
+  if (state_->next_lease_end) consider(*state_->next_lease_end);
+  for (const AgentId& id : state_->suspects) {
+    const State::Watched& watched = state_->agents.at(id);
     // A suspect is looked at often: when its grace ends, and when its probes do.
     TimePoint grace_end = watched.detached_at.value_or(TimePoint::min()) + config.attend_grace;
     if (watched.detached_at && state_->last_time && grace_end > *state_->last_time) {

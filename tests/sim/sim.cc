@@ -186,20 +186,32 @@ void Sim::Break(const std::shared_ptr<Connection>& connection, bool daemon_learn
 
 // ---- checks -------------------------------------------------------------------------------------
 
-// All faults are over for long: everybody obeys the newest order, and the world runs if it can.
-void Sim::CheckConverged() {
-  if (!result_.problem.empty() || machine_->Finished()) return;
+std::string Sim::WhoDisobeys() const {
   for (const auto& agent : agents_) {
     if (!agent->alive || agent->paused || !agent->node->powered) continue;
     const auto wanted = machine_->CurrentOrder(agent->id, now_);
     if (!wanted) continue;  // it is on its way back, or refused
     if (!agent->order || agent->order->kind != wanted->kind ||
         agent->order->fence != wanted->fence) {
-      Problem(Concat(ToString(agent->id.key), " obeys ",
-                     agent->order ? ToString(agent->order->kind) : "nothing", " instead of ",
-                     ToString(wanted->kind), " of ", ToString(wanted->fence)));
+      return Concat(ToString(agent->id.key), " obeys ",
+                    agent->order ? ToString(agent->order->kind) : "nothing", " instead of ",
+                    ToString(wanted->kind), " of ", ToString(wanted->fence));
     }
   }
+  return {};
+}
+
+// All faults are over for long: everybody obeys the newest order, and the world runs if it can.
+void Sim::CheckConverged() {
+  if (!result_.problem.empty() || machine_->Finished()) return;
+  // An order may just be on its way: none is for long.
+  std::string disobeys = WhoDisobeys();
+  for (int more = 0; more < 3 && !disobeys.empty(); ++more) {
+    RunUntil(now_ + std::chrono::seconds(3));
+    if (machine_->Finished() || !result_.problem.empty()) return;
+    disobeys = WhoDisobeys();
+  }
+  if (!disobeys.empty()) return Problem(disobeys);
   const protocol::RunView view = machine_->View(now_);
   std::uint32_t able = 0;
   for (const SimNode& node : nodes_) {

@@ -170,6 +170,7 @@ class Sim {
   void Problem(std::string text);
   void Trace(const std::string& text);
   void CheckConverged();
+  std::string WhoDisobeys() const;  // an agent that does not obey its newest order, or empty
   void CheckEnd();
 
   // sim_faults.cc
