@@ -1,22 +1,33 @@
 """Training through faults on real Slurm: ranks killed, nodes powered off, requeue; and the same bits at the end."""
 
 import re
+import shutil
 import unittest
 
-from slurm_test import NODES, SlurmTest, json_lines
+from slurm_test import NODES, ROOT, SlurmTest, json_lines
 
-STEPS = 80
+STEPS = 150
 
 
 class Training(SlurmTest):
     def train(self, *run_options, nodes=4, head=(), options=(), backend="gloo", name="train.jsonl", steps=STEPS,
-              step_ms=60):
+              step_ms=80):
         """Submits a training of 2 ranks a node; slow enough that a fault falls into it."""
-        program = (f"muster-train --data {self.data()} --steps {steps} --checkpoint-every 20 --backend {backend} "
+        library = f"--nccl-library {self.standin()} " if backend == "nccl" else ""
+        program = (f"muster-train {library} --data {self.data()} --steps {steps} --checkpoint-every 20 --backend {backend} "
                    f"--step-time-min {step_ms} --json-lines {self.folder}/{name} --print-digest")
         return self.submit(
             f"exec muster run --workers-per-node 2 {' '.join(run_options)} -- {program}",
             head=[f"--nodes={nodes}", "--exclusive", "--open-mode=append", "--requeue", *head], options=options)
+
+    def standin(self):
+        """The NCCL and CUDA stand-in, where every host sees it."""
+        folder = self.driver.shared / "standin"
+        if not folder.exists():
+            shutil.copytree(ROOT / "build" / "lib" / "standin", folder)
+            for path in [folder, *folder.iterdir()]:
+                path.chmod(0o755)
+        return folder
 
     def digest(self, text):
         found = re.findall(r"weights digest: ([0-9a-f]{32})", text)

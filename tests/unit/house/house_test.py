@@ -68,7 +68,7 @@ class House(unittest.TestCase):
             self.assertIsNotNone(folder, f"{name} is in no folder of the table")
             allowed = [folder + "/"] + MAY_INCLUDE[folder]
             if CONVERSION.match(name):
-                allowed = allowed + ["muster/v1/"]
+                allowed = allowed + ["muster/v1/", "proto/"]
             for header in INCLUDE.findall(text):
                 if header.startswith(OUR_TOP) and not header.startswith(tuple(allowed)):
                     wrong.append(f"{name} includes {header}")
