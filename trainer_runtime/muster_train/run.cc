@@ -37,6 +37,14 @@ int MatrixThreadsFromEnvironment() {
   return ParseInteger<int>("OMP_NUM_THREADS", text, 1, 1024).value_or(1);
 }
 
+// What a broken group gives; NCCL's own troubles are internal ones. The rest is this program's.
+bool IsOfGroup(const Status& status) {
+  const StatusCode code = status.code();
+  return code == StatusCode::kAborted || code == StatusCode::kUnavailable ||
+         code == StatusCode::kDeadlineExceeded || code == StatusCode::kInternal ||
+         code == StatusCode::kUnknown;
+}
+
 class Process {
  public:
   Process(const Options& options, session::Session& session, const training::Corpus& corpus,
@@ -101,8 +109,9 @@ class Process {
       const auto finished = InGroup(info, **group);
       if (finished.ok()) return *finished;
       status = finished.status();
-      // Not the group's fault: ours, and it would come again.
-      if ((*group)->state().ok()) return Fail(status);
+      // Not the group's fault: ours, and it would come again. A peer that failed for the same
+      // reason may have left already, so the group's state alone does not tell.
+      if ((*group)->state().ok() || !IsOfGroup(status)) return Fail(status);
       group->reset();
     } else {
       status = group.status();
