@@ -181,7 +181,7 @@ std::string StatusText(const RunReport& run) {
   }
   out += "\n";
   const std::string waiting = status.value("waiting_for", "");
-  if (!over && !waiting.empty()) out += Concat("  waiting for ", waiting, "\n");
+  if (!over && !waiting.empty()) out += Concat("  ", waiting, "\n");
   const std::string blame = status.value("last_blame", Json::object()).value("text", "");
   if (!over && !blame.empty()) out += Concat("  last trouble: ", blame, "\n");
   if (!run.problem.empty()) out += Concat("  from its files, for ", run.problem, "\n");

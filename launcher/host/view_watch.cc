@@ -1,5 +1,6 @@
 #include "launcher/host/view_watch.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,13 @@ namespace {
 constexpr Duration kQuietWait = std::chrono::seconds(3);
 // The sentence changes with every node that comes; people read one every few seconds.
 constexpr Duration kBetweenWaits = std::chrono::seconds(5);
+// The same sentence again, with its newer times, so that a long wait does not look like a hang.
+constexpr Duration kSameWait = std::chrono::seconds(60);
+
+// The sentence without its times, which change with every look.
+std::string_view Timeless(std::string_view sentence) {
+  return sentence.substr(0, std::min(sentence.find(" since "), sentence.find(", until ")));
+}
 
 }  // namespace
 
@@ -29,12 +37,12 @@ std::vector<std::string> ViewWatch::Next(const protocol::RunView& view, TimePoin
   } else {
     trouble_ = trouble_ || view.fence.round > 0;
     if (!waiting_since_) waiting_since_ = now;
-    const bool due = now - *waiting_since_ >= kQuietWait &&
-                     (!said_at_ || now - *said_at_ >= kBetweenWaits || said_.empty());
-    if (due && view.waiting_for != said_) {
+    const Duration pause =
+        Timeless(view.waiting_for) == Timeless(said_) ? kSameWait : kBetweenWaits;
+    if (now - *waiting_since_ >= kQuietWait && (said_.empty() || now - said_at_ >= pause)) {
       said_ = view.waiting_for;
       said_at_ = now;
-      lines.push_back(Concat("waiting for ", view.waiting_for));
+      lines.push_back(view.waiting_for);
     }
   }
   if (view.world_size > 0 && view.waiting_for.empty() && view.fence > round_) {

@@ -24,9 +24,8 @@ class ViewWatch {
 
  private:
   protocol::Fence round_;
-  std::string waiting_;
   std::optional<TimePoint> waiting_since_;
-  std::optional<TimePoint> said_at_;
+  TimePoint said_at_{};
   std::string said_;
   bool trouble_ = false;
 };

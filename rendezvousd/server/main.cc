@@ -57,9 +57,9 @@ Result<std::string> ReadToEnd(int fd) {
   return text;
 }
 
-// Waits for TERM and watches the host. A daemon without its host has nobody to give the verdict to
-// and cannot be adopted by another host, so it ends. Polled, not PR_SET_PDEATHSIG: that is sent
-// when the *thread* that started us ends.
+// Waits for the host's TERM and watches the host. A daemon without its host has nobody to give the
+// verdict to and cannot be adopted by another host, so it ends. Polled, not PR_SET_PDEATHSIG: that
+// is sent when the *thread* that started us ends.
 class Guard {
  public:
   explicit Guard(StopHandle* stop) : stop_(stop), thread_([this] { Run(); }) {}
@@ -92,7 +92,10 @@ class Guard {
     const sigset_t set = Term();
     const timespec interval{0, 200'000'000};
     while (!ending_) {
-      if (sigtimedwait(&set, nullptr, &interval) == SIGTERM) {
+      // Slurm's TERM at scancel, time limit and requeue reaches every process of the batch step:
+      // the host decides what it means, and needs its daemon to end the run in order.
+      siginfo_t info{};
+      if (sigtimedwait(&set, &info, &interval) == SIGTERM && info.si_pid == host_) {
         Stop("SIGTERM");
       } else if (getppid() != host_) {
         Stop("the host that started it is gone");

@@ -208,6 +208,13 @@ class Stops(LocalTest):
         process.send_signal(signal.SIGTERM)
         self.stopped(process)
 
+    def test_terminate_of_every_process_as_slurm_does(self):
+        process = self.sleeping()
+        for pid, _ in sorted(marked(self.mark), key=lambda item: item[0] == process.pid):
+            os.kill(pid, signal.SIGTERM)
+        self.stopped(process)
+        self.assertNotIn("starts again", self.errors)
+
     def test_workers_that_ignore_term_are_killed_after_their_grace(self):
         process = self.sleeping("trap '' TERM; while :; do sleep 1; done")
         process.send_signal(signal.SIGINT)

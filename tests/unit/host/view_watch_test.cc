@@ -42,15 +42,19 @@ TEST(ViewWatch, AQuickStartIsOneLine) {
   EXPECT_FALSE(watch.trouble());
 }
 
-TEST(ViewWatch, ALongWaitIsSaidOnceAndAgainWhenItChanges) {
+TEST(ViewWatch, ALongWaitIsSaidOnceAMinuteAndWhenItChanges) {
   ViewWatch watch;
-  TimePoint now;
-  EXPECT_THAT(watch.Next(Waiting("n3"), now), IsEmpty());
-  EXPECT_THAT(watch.Next(Waiting("n3"), now + seconds(3)), ElementsAre("waiting for n3"));
-  EXPECT_THAT(watch.Next(Waiting("n3"), now + seconds(60)), IsEmpty());
-  EXPECT_THAT(watch.Next(Waiting("n4"), now + seconds(61)), ElementsAre("waiting for n4"));
-  EXPECT_THAT(watch.Next(Waiting("n5"), now + seconds(62)), IsEmpty()) << "not every second";
-  EXPECT_THAT(watch.Next(Waiting("n5"), now + seconds(66)), ElementsAre("waiting for n5"));
+  const TimePoint now;
+  const auto at = [&](int second, const std::string& sentence) {
+    return watch.Next(Waiting(sentence), now + seconds(second));
+  };
+  EXPECT_THAT(at(0, "waiting for n3 since 0 s, until 30 s"), IsEmpty());
+  EXPECT_THAT(at(3, "waiting for n3 since 3 s, until 30 s"),
+              ElementsAre("waiting for n3 since 3 s, until 30 s"));
+  EXPECT_THAT(at(20, "waiting for n3 since 20 s, until 30 s"), IsEmpty());
+  EXPECT_THAT(at(63, "waiting for n3 since 63 s"), ElementsAre("waiting for n3 since 63 s"));
+  EXPECT_THAT(at(64, "waiting for n4 since 1 s"), IsEmpty()) << "not every second";
+  EXPECT_THAT(at(68, "waiting for n4 since 5 s"), ElementsAre("waiting for n4 since 5 s"));
 }
 
 TEST(ViewWatch, ALaterRoundSaysWhy) {
