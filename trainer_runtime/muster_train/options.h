@@ -27,7 +27,7 @@ struct Options {
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
   double weight_decay = 0.1;
   double clip_norm = 1.0;  // 0: no clipping
-  std::uint64_t warmup_steps = 10;
+  std::uint64_t warmup_steps = 20;
   std::uint64_t bucket_bytes = std::uint64_t{4} << 20U;
 
   std::string checkpoint_dir;           // default MUSTER_CHECKPOINT_DIR, else ./checkpoints
