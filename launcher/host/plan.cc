@@ -173,7 +173,8 @@ class Planner {
     if (plan_.local) return;
     const int gpus = allocation.gpus_on_node.value_or(0);
     if (gpus > 0 && workers > gpus) {
-      plan_.warnings.push_back(Concat(workers, " workers share ", gpus, " GPUs on each node"));
+      plan_.warnings.push_back(
+          Concat(workers, " workers share ", gpus, gpus == 1 ? " GPU" : " GPUs", " on each node"));
     } else if (gpus > workers) {
       plan_.warnings.push_back(Concat("each node has ", gpus, " GPUs for ", workers,
                                       " workers; the rest is idle "
@@ -182,10 +183,11 @@ class Planner {
     if (allocation.cpus_per_node.size() != allocation.nodes.size()) return;
     for (std::size_t i = 0; i < allocation.nodes.size(); ++i) {
       if (allocation.cpus_per_node[i] >= workers) continue;
-      plan_.warnings.push_back(Concat(allocation.nodes[i], " gives the job ",
-                                      allocation.cpus_per_node[i], " CPUs for ", workers,
-                                      " workers; ask for more CPUs (--cpus-per-task, "
-                                      "--exclusive)"));
+      plan_.warnings.push_back(
+          Concat(allocation.nodes[i], " gives the job ", allocation.cpus_per_node[i],
+                 allocation.cpus_per_node[i] == 1 ? " CPU for " : " CPUs for ", workers,
+                 " workers; ask for more CPUs (--cpus-per-task, "
+                 "--exclusive)"));
       break;
     }
   }

@@ -12,8 +12,10 @@
 namespace muster::host {
 namespace {
 
-// The daemon wishes it when all agents have said goodbye: their processes end within that.
-constexpr Duration kAgentsClose = std::chrono::seconds(3);
+// The daemon wishes it when all agents have said goodbye, so their srun ends at once, unless a lost
+// node's task keeps it: then it must be ended, since a left-over srun kills the next attempt's
+// step.
+constexpr Duration kAgentsClose = std::chrono::seconds(1);
 // After a refusal the daemon closes the run by itself, if it lives.
 constexpr Duration kDaemonCloses = std::chrono::seconds(5);
 // After a granted requeue Slurm ends the batch script within seconds. `muster run` must not return
@@ -35,6 +37,7 @@ void Run::StartRequeue(const protocol::Wish& wish, bool told) {
     refusal = "the job was submitted with --no-requeue";
   if (!refusal.empty()) return Answer(wish.id, protocol::WishState::kRefused, refusal);
   requeue_ = wish;
+  requeue_told_ = told;
   LogInfo(Concat("the job will be requeued: ", wish.reason));
   if (!agents_ || agents_closed_) return DoRequeue();
   agents_->Close(told ? kAgentsClose : Duration::zero(),
@@ -52,7 +55,8 @@ void Run::DoRequeue() {
     request.user_excluded = ReadUserExcluded(launch_.base, launch_.job);
     request.wanted_nodes = static_cast<int>(input_.allocation.nodes.size());
     request.min_nodes = static_cast<int>(launch_.plan.min_nodes);
-    request.clean_end = !agents_ || !agents_->killed();
+    // After goodbyes nothing lives on the nodes, even if srun itself was stuck.
+    request.clean_end = requeue_told_ || !agents_ || !agents_->killed();
     slurm::RequeueTools tools;
     tools.scheduler = scheduler_.get();
     tools.now = SteadyNow;
