@@ -38,6 +38,10 @@ class Driver:
     def status(self):
         return json.loads(self.testbed("status", "--json").stdout)
 
+    def nodes(self):
+        """The names of the nodes, powered on or off."""
+        return [item["host"] for item in self.status()["hosts"] if item["host"] != "ctl"]
+
     def run(self, host, *words, root=False, user=None, check=True, limit_s=60, cwd=None):
         """Runs a command on a host; returns CompletedProcess with stdout and stderr as text."""
         head = ["exec"] + (["--root"] if root else []) + (["--user", user] if user else [])
@@ -115,6 +119,8 @@ class Driver:
     def worker(self, rank, hosts, job=None):
         """(host, pid) of the living worker of a rank."""
         for host in hosts:
+            if Host(self.layout, host).holder() is None:
+                continue  # it is off
             for pid, _ in self.processes(host):
                 try:
                     values = self.environment_of(pid)
