@@ -272,9 +272,9 @@ void Run::CleanUp() {
   std::filesystem::remove_all(launch_.journal_dir, ignored);
   std::filesystem::remove(std::filesystem::path(launch_.journal_dir).parent_path(), ignored);
   MarkEnded(launch_);
-  const LogLevel level =
-      verdict_.outcome == protocol::Outcome::kSucceeded ? LogLevel::kInfo : LogLevel::kError;
-  Log(level, VerdictSentence(verdict_));
+  const bool failed = verdict_.outcome == protocol::Outcome::kFailed;
+  Log(failed ? LogLevel::kError : LogLevel::kInfo, VerdictSentence(verdict_));
+  if (failed && agents_) LogInfo(Concat("the workers' output is in ", launch_.log_dir));
   if (requeued_) AwaitJobsEnd();
 }
 

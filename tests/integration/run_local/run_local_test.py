@@ -118,8 +118,11 @@ class Ends(LocalTest):
         self.assertIn("--local -N4 -- --help", output)
 
     def test_the_first_failing_workers_code(self):
-        self.muster("run", "--local", "2x2", "--", "sh", "-c", '[ "$RANK" = 2 ] && exit 7; sleep 60', code=7)
+        self.muster("run", "--local", "2x2", "--", "sh", "-c", '[ "$RANK" = 2 ] && echo broken && exit 7; sleep 60', code=7)
         self.assertIn("rank 2", self.errors)
+        logs = re.search(r"the workers' output is in (\S+)", self.errors).group(1)
+        self.assertTrue([path for path in pathlib.Path(logs).rglob("*")
+                         if path.is_file() and "broken" in path.read_text()], logs)
         self.assert_nothing_left()
 
     def test_a_signal_is_128_and_its_number(self):
@@ -211,7 +214,10 @@ class Stops(LocalTest):
     def test_terminate_of_every_process_as_slurm_does(self):
         process = self.sleeping()
         for pid, _ in sorted(marked(self.mark), key=lambda item: item[0] == process.pid):
-            os.kill(pid, signal.SIGTERM)
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                pass  # ended by its parent's signal before its own came
         self.stopped(process)
         self.assertNotIn("starts again", self.errors)
 
