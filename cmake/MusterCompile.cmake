@@ -30,10 +30,13 @@ if(MUSTER_WERROR)
   target_compile_options(muster_flags INTERFACE -Werror)
 endif()
 if(MUSTER_SANITIZE)
-  target_compile_options(muster_flags INTERFACE -fsanitize=${MUSTER_SANITIZE}
-                                                -fno-omit-frame-pointer
-                                                -fno-sanitize-recover=all)
-  target_link_options(muster_flags INTERFACE -fsanitize=${MUSTER_SANITIZE})
+  # A target with the property MUSTER_PLAIN is left alone: what a foreign program loads.
+  set(sanitized "$<NOT:$<BOOL:$<TARGET_PROPERTY:MUSTER_PLAIN>>>")
+  target_compile_options(
+    muster_flags INTERFACE $<${sanitized}:-fsanitize=${MUSTER_SANITIZE}>
+                           $<${sanitized}:-fno-omit-frame-pointer>
+                           $<${sanitized}:-fno-sanitize-recover=all>)
+  target_link_options(muster_flags INTERFACE $<${sanitized}:-fsanitize=${MUSTER_SANITIZE}>)
 else()
   # Fortify needs optimisation and does not mix with AddressSanitizer.
   target_compile_options(
