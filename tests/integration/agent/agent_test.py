@@ -115,8 +115,8 @@ class AgentTest(unittest.TestCase):
         self.assertNotIn(b"MUSTER_JOIN_SECRET", environ)
 
     def test_a_killed_worker_gets_the_world_a_new_round(self):
-        run = self.run_of(["sh", "-c", "echo $$ > $TEST_FOLDER/n; "
-                           "mv $TEST_FOLDER/n $TEST_FOLDER/pid-$RANK-$MUSTER_ROUND; "
+        run = self.run_of(["sh", "-c", "echo $$ > $TEST_FOLDER/n.$$; "
+                           "mv $TEST_FOLDER/n.$$ $TEST_FOLDER/pid-$RANK-$MUSTER_ROUND; "
                            "echo count $TORCHELASTIC_RESTART_COUNT cause $MUSTER_RESTART_CAUSE; "
                            "test $MUSTER_ROUND = 1 && exec sleep 600; exit 0"],
                           agents=2, workers=1).start()
