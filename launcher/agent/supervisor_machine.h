@@ -54,8 +54,8 @@ struct MachineConfig {
   Duration goodbye_limit = std::chrono::seconds(2);
   // Without the daemon and without a parent: nobody will come back.
   Duration lost_limit = std::chrono::seconds(60);
-  // The agent ends with the run's exit code: it is a task of the user's own srun. Else with 0, since
-  // the host speaks for the run.
+  // The agent ends with the run's exit code: it is a task of the user's own srun. Else with 0,
+  // since the host speaks for the run.
   bool end_with_verdict = false;
 };
 

@@ -98,7 +98,7 @@ class Run {
   std::set<std::string> dropped_;  // nodes that are no longer the job's
   std::map<std::uint64_t, protocol::WishAnswer> answers_;
   std::optional<protocol::Wish> requeue_;  // under way
-  bool requeue_told_ = false;  // the agents had said goodbye before
+  bool requeue_told_ = false;              // the agents had said goodbye before
   bool requeued_ = false;
   ViewWatch watch_;
   TimePoint started_{};

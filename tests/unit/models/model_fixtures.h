@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "trainer_runtime/models/gpt.h"
 #include "trainer_runtime/models/counter_random.h"
+#include "trainer_runtime/models/gpt.h"
 
 namespace muster::models {
 

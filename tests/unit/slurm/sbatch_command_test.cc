@@ -136,12 +136,12 @@ TEST(SbatchCommandTest, OutputFoldersAreNamed) {
            {{"-o", "%A/%a.out"}, "", "/home/u", false},
            {{"-o", "a%%b/%4j.out"}, "", "/home/u/a%b", true},
            {{"-o", "\\lit%j/x"}, "", "/home/u/lit%j", true},
-           {{"-D", "/work", "-o", "logs/x"}, "", "/work/logs", true},
+           {{"-D", "/campaign", "-o", "logs/x"}, "", "/campaign/logs", true},
            {{"-D", "sub", "-o", "logs/x"}, "", "/home/u/sub/logs", true},
            {{}, "#SBATCH --output=logs/%j.out", "/home/u/logs", true},
            {{}, "#SBATCH -o 'my logs/%j.out'", "/home/u/my logs", true},
            {{}, "#SBATCH -J nam -o %x/out", "/home/u/nam", true},
-           {{}, "#SBATCH --chdir=/work --output logs/x", "/work/logs", true},
+           {{}, "#SBATCH --chdir=/campaign --output logs/x", "/campaign/logs", true},
            {{"-o", "mine/x"}, "#SBATCH --output=script/x", "/home/u/mine", true},
            {{"-o/x"}, "", "/", true}}) {
     const auto command = BuildSbatchCommand(Script(c.lines, c.options));
