@@ -1,4 +1,5 @@
 #include "launcher/cli/context.h"
+#include "launcher/cli/man_pages.h"
 #include "launcher/config/print.h"
 #include "proto/environment.h"
 
@@ -7,19 +8,15 @@ namespace muster::cli {
 int ConfigCommand(const Words& words) {
   const Result<Context> context = MakeContext(config::kConfig, words);
   if (!context.ok()) return UsageError(context.status());
-  if (HelpAsked(*context, config::kConfig,
-                "usage: muster config [options]\n\n"
-                "Prints every setting with its source.")) {
-    return exit_code::kDone;
-  }
+  if (HelpAsked(*context, config::kConfig)) return exit_code::kDone;
   const config::Settings& settings = context->line.settings;
   if (!context->line.program.empty()) {
     return UsageError(InvalidArgument("muster config takes options only"));
   }
   if (settings.Flag("defaults")) {
     Print(config::DefaultsFile());
-  } else if (settings.Flag("man")) {
-    Print(config::OptionsManPage(config::kRun | config::kSubmit | config::kPlan));
+  } else if (settings.Given("man")) {
+    Print(settings.Text("man") == "environment" ? EnvironmentPage() : MusterPage());
   } else if (settings.Flag("json")) {
     Print(config::SettingsJson(settings));
   } else {

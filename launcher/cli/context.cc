@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/text.h"
+#include "launcher/cli/usage.h"
 #include "proto/environment.h"
 
 namespace muster::cli {
@@ -31,9 +32,9 @@ Result<Context> MakeContext(unsigned command, const Words& words,
   return context;
 }
 
-bool HelpAsked(const Context& context, unsigned command, std::string_view usage) {
+bool HelpAsked(const Context& context, unsigned command) {
   if (!context.line.settings.Flag("help")) return false;
-  Print(Concat(usage, "\n\noptions:\n", config::OptionsHelp(command)));
+  Print(Concat(UsageText(command), "\n\noptions:\n", config::OptionsHelp(command)));
   return true;
 }
 

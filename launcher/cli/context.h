@@ -24,7 +24,7 @@ struct Context {
 Result<Context> MakeContext(unsigned command, const Words& words,
                             const config::ForeignShapes& foreign = {});
 // True if --help was asked for; then it has been printed.
-bool HelpAsked(const Context& context, unsigned command, std::string_view usage);
+bool HelpAsked(const Context& context, unsigned command);
 
 // With the allocation around us; for --local without one.
 Result<host::LaunchInput> ToLaunchInput(const Context& context);

@@ -9,11 +9,7 @@ namespace muster::cli {
 int PlanCommand(const Words& words) {
   const Result<Context> context = MakeContext(config::kPlan, words);
   if (!context.ok()) return UsageError(context.status());
-  if (HelpAsked(*context, config::kPlan,
-                "usage: muster plan [options of run] [--] PROGRAM [ARGUMENTS]\n\n"
-                "Prints what `muster run` with the same words would do, and why.")) {
-    return exit_code::kDone;
-  }
+  if (HelpAsked(*context, config::kPlan)) return exit_code::kDone;
   const Result<host::LaunchInput> input = ToLaunchInput(*context);
   if (!input.ok()) return UsageError(input.status());
   Result<host::Plan> plan = host::PlanOnly(*input);

@@ -7,11 +7,7 @@ namespace muster::cli {
 int RunCommand(const Words& words) {
   const Result<Context> context = MakeContext(config::kRun, words);
   if (!context.ok()) return UsageError(context.status());
-  if (HelpAsked(*context, config::kRun,
-                "usage: muster run [options] [--] PROGRAM [ARGUMENTS]\n\n"
-                "Starts PROGRAM on all nodes of the job as one world, and again when it fails.")) {
-    return exit_code::kDone;
-  }
+  if (HelpAsked(*context, config::kRun)) return exit_code::kDone;
   const Result<host::LaunchInput> input = ToLaunchInput(*context);
   if (!input.ok()) return UsageError(input.status());
   return host::RunHost(*input);

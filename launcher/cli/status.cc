@@ -11,12 +11,7 @@ namespace muster::cli {
 int StatusCommand(const Words& words) {
   const Result<Context> context = MakeContext(config::kStatus, words);
   if (!context.ok()) return UsageError(context.status());
-  if (HelpAsked(*context, config::kStatus,
-                "usage: muster status [options] [JOB | FOLDER]\n\n"
-                "Says how the job's runs are. Without JOB: the job around, else the only one or "
-                "the newest.")) {
-    return exit_code::kDone;
-  }
+  if (HelpAsked(*context, config::kStatus)) return exit_code::kDone;
   const std::vector<std::string>& names = context->line.program;
   if (names.size() > 1) {
     return UsageError(InvalidArgument("muster status takes one job or folder"));

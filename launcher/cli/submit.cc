@@ -85,13 +85,7 @@ Result<slurm::SbatchCommand> Build(const Context& context) {
 int SubmitCommand(const Words& words) {
   const Result<Context> context = MakeContext(config::kSubmit, words, SbatchShapes());
   if (!context.ok()) return UsageError(context.status());
-  if (HelpAsked(*context, config::kSubmit,
-                "usage: muster submit [options] SCRIPT [ARGUMENTS]\n"
-                "       muster submit [options] -- PROGRAM [ARGUMENTS]\n\n"
-                "Submits a script that calls `muster run`, or makes one. Every option of sbatch "
-                "is\npassed on as it is. The job's id is the last word of the output.")) {
-    return exit_code::kDone;
-  }
+  if (HelpAsked(*context, config::kSubmit)) return exit_code::kDone;
   const Result<slurm::SbatchCommand> command = Build(*context);
   if (!command.ok()) return UsageError(command.status());
   if (const Status folders = CheckFolders(command->folders); !folders.ok()) {

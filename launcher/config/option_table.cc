@@ -5,9 +5,11 @@
 #include <cctype>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "common/text.h"
+#include "launcher/config/man_text.h"
 
 namespace muster::config {
 namespace {
@@ -173,8 +175,9 @@ constexpr std::array kOptions = {
            .commands = kConfig,
            .configurable = false},
     Option{.name = "man",
-           .kind = Kind::kFlag,
-           .help = "Print the manual page's list of options.",
+           .kind = Kind::kPage,
+           .value_name = "[muster | environment]",
+           .help = "Print the source of a manual page: muster(1), or muster-environment(7).",
            .commands = kConfig,
            .configurable = false},
     Option{.name = "help",
@@ -213,26 +216,26 @@ std::vector<std::string> Wrap(std::string_view text, std::size_t width) {
   return lines;
 }
 
+std::string CommandNames(const Option& option) {
+  constexpr std::array<std::pair<unsigned, std::string_view>, 6> kNames = {{{kRun, "run"},
+                                                                            {kSubmit, "submit"},
+                                                                            {kPlan, "plan"},
+                                                                            {kStatus, "status"},
+                                                                            {kConfig, "config"},
+                                                                            {kVersion, "version"}}};
+  std::vector<std::string> names;
+  for (const auto& [bit, name] : kNames) {
+    if ((option.commands & bit) != 0) names.emplace_back(name);
+  }
+  return Join(names, ", ");
+}
+
 std::string Usage(const Option& option) {
   std::string usage;
   if (option.letter != 0) usage = Concat("-", option.letter, ", ");
   usage += Concat("--", option.name);
   if (!option.value_name.empty()) usage += Concat(" ", option.value_name);
   return usage;
-}
-
-std::string ManText(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\') {
-      out += "\\e";
-    } else if (c == '-') {
-      out += "\\-";
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 }  // namespace
@@ -259,7 +262,9 @@ std::string EnvironmentTwin(const Option& option) {
   return name;
 }
 
-bool ValueOptional(const Option& option) { return option.kind == Kind::kLocal; }
+bool ValueOptional(const Option& option) {
+  return option.kind == Kind::kLocal || option.kind == Kind::kPage;
+}
 bool TakesValue(const Option& option) { return option.kind != Kind::kFlag; }
 bool Repeatable(const Option& option) {
   return option.kind == Kind::kList || option.kind == Kind::kAssignment;
@@ -309,13 +314,15 @@ std::string OptionsManPage(unsigned command) {
   std::string out = ".SH OPTIONS\n";
   for (const Option& option : kOptions) {
     if ((option.commands & command) == 0) continue;
-    out += Concat(".TP\n.B ", ManText(Usage(option)), "\n", ManText(option.help), "\n");
+    std::string text = ManText(option.help);
     if (!option.reason.empty()) {
       const std::string_view value = option.default_value;
-      out += Concat("Default: ", value.empty() ? "" : Concat(ManText(value), "; "),
-                    ManText(option.reason), ".\n");
+      text +=
+          "\n" + ManText(Concat("Default: ", value, value.empty() ? "" : "; ", option.reason, "."));
     }
-    if (option.configurable) out += Concat("Variable: ", EnvironmentTwin(option), ".\n");
+    if (option.configurable) text += Concat("\nVariable: ", EnvironmentTwin(option), ".");
+    if (option.commands != ~0U) text += Concat("\nCommands: ", CommandNames(option), ".");
+    out += ManEntry(Usage(option), text);
   }
   return out;
 }

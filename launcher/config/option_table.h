@@ -23,6 +23,7 @@ enum class Kind {
   kLocal,       // [N | HxN], may be left out
   kShow,        // all, rank0 or a number
   kAssignment,  // repeatable NAME[=VALUE]
+  kPage,        // muster or environment, may be left out
 };
 
 // Which commands know an option; a bit each.

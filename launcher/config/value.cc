@@ -108,6 +108,9 @@ Status CheckValue(const Option& option, std::string_view text) {
     case Kind::kAssignment:
       if (IsVariableName(text.substr(0, text.find('=')))) return OkStatus();
       return Right("give NAME or NAME=VALUE with NAME of letters, digits and '_'");
+    case Kind::kPage:
+      if (text.empty() || text == "muster" || text == "environment") return OkStatus();
+      return Right("give muster or environment");
   }
   return OkStatus();
 }
