@@ -28,7 +28,7 @@ else()
 endif()
 
 # muster_proto_library(NAME PROTOS ...): messages and services generated from proto/ files, compiled
-# without our warnings.
+# without our warnings and, as the libraries they call, without sanitizers.
 function(muster_proto_library name)
   cmake_parse_arguments(arg "" "" "PROTOS" ${ARGN})
   set(out ${CMAKE_BINARY_DIR}/generated)
@@ -48,7 +48,4 @@ function(muster_proto_library name)
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} SYSTEM PUBLIC ${out})
   target_link_libraries(${name} PUBLIC muster_grpc)
-  if(MUSTER_SANITIZE)
-    target_compile_options(${name} PRIVATE -fsanitize=${MUSTER_SANITIZE})
-  endif()
 endfunction()

@@ -46,66 +46,69 @@ Result<TimePoint> AnswerBy(const grpc::CallbackServerContext& context) {
   return SteadyNow() + std::max(left - kAnswerAhead, left / 2);
 }
 
-class AttendStream final : public ServerStream<v1::Upward, v1::Downward>, public AgentPeer {
+// A stream as the loop knows it: Peer has End() and Consumed().
+template <typename In, typename Out, typename Peer>
+class PeerStream : public ServerStream<In, Out>, public Peer {
  public:
-  explicit AttendStream(Inbox* inbox) : inbox_(inbox) {}
+  explicit PeerStream(Inbox* inbox) : inbox_(inbox) {}
+
+  void End(Status reason) final { this->EndStream(reason); }
+  void Consumed() final { this->HandledOne(); }
+
+ protected:
+  void Post(Input input) { inbox_->Post(std::move(input)); }
+  std::shared_ptr<Peer> Self() { return {this->shared_from_this(), static_cast<Peer*>(this)}; }
+
+ private:
+  Inbox* const inbox_;
+};
+
+class AttendStream final : public PeerStream<v1::Upward, v1::Downward, AgentPeer> {
+ public:
+  using PeerStream::PeerStream;
 
   void Send(protocol::Downward message) override {
     v1::Downward wire;
     ToProto(message, &wire);
     SendOut(std::move(wire));
   }
-  void End(Status reason) override { EndStream(reason); }
-  void Consumed() override { HandledOne(); }
 
  private:
   Status OnMessage(const v1::Upward& wire) override {
     MUSTER_ASSIGN_OR_RETURN(auto message, protocol::FromProto(wire));
-    inbox_->Post(AgentSaid{Self(), std::move(message)});
+    Post(AgentSaid{Self(), std::move(message)});
     return OkStatus();
   }
-  void OnEnded() override { inbox_->Post(AgentEnded{Self()}); }
+  void OnEnded() override { Post(AgentEnded{Self()}); }
   // An order is complete by itself, and of acknowledgements the highest counts.
   bool Supersedes(const v1::Downward& newer, const v1::Downward& queued) const override {
     if (newer.body_case() != queued.body_case()) return false;
     return newer.has_order() || (newer.has_acknowledge() &&
                                  newer.acknowledge().number() >= queued.acknowledge().number());
   }
-  std::shared_ptr<AgentPeer> Self() {
-    return {this->shared_from_this(), static_cast<AgentPeer*>(this)};
-  }
-
-  Inbox* const inbox_;
 };
 
-class HostStream final : public ServerStream<v1::HostUp, v1::Wishes>, public HostPeer {
+class HostStream final : public PeerStream<v1::HostUp, v1::Wishes, HostPeer> {
  public:
-  explicit HostStream(Inbox* inbox) : inbox_(inbox) {}
+  using PeerStream::PeerStream;
 
-  void Attach() { inbox_->Post(HostAttached{Self()}); }
+  void Attach() { Post(HostAttached{Self()}); }
   void Send(std::vector<protocol::Wish> wishes) override {
     v1::Wishes wire;
     ToProto(wishes, &wire);
     SendOut(std::move(wire));
   }
-  void End(Status reason) override { EndStream(reason); }
-  void Consumed() override { HandledOne(); }
 
  private:
   Status OnMessage(const v1::HostUp& wire) override {
     MUSTER_ASSIGN_OR_RETURN(auto message, protocol::FromProto(wire));
-    inbox_->Post(HostSaid{Self(), std::move(message)});
+    Post(HostSaid{Self(), std::move(message)});
     return OkStatus();
   }
-  void OnEnded() override { inbox_->Post(HostEnded{Self()}); }
+  void OnEnded() override { Post(HostEnded{Self()}); }
   bool Supersedes(const v1::Wishes& /*newer*/, const v1::Wishes& /*queued*/) const override {
     return true;  // the whole set each time
   }
-  std::shared_ptr<HostPeer> Self() {
-    return {this->shared_from_this(), static_cast<HostPeer*>(this)};
-  }
-
-  Inbox* const inbox_;
 };
 
 // A unary call that the loop answers. Owns itself until gRPC is done with it.

@@ -53,17 +53,6 @@ int CodeOf(int status) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  const char* base = std::getenv("TMPDIR");
-  path_ = std::string(base != nullptr ? base : "/tmp") + "/muster-test-XXXXXX";
-  MUSTER_CHECK(mkdtemp(path_.data()) != nullptr, "a temporary folder");
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::string Version() { return MUSTER_VERSION; }
 
 DaemonProcess::DaemonProcess(const std::vector<std::string>& nodes)

@@ -12,21 +12,9 @@
 #include "rendezvousd/client/client.h"
 #include "rendezvousd/client/credentials.h"
 #include "rendezvousd/protocol/start_options.h"
+#include "tests/support/temporary_folder.h"
 
 namespace muster::testing {
-
-// A folder below TMPDIR that is removed with everything in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 class DaemonProcess {
  public:

@@ -41,7 +41,7 @@ std::size_t AtEveryOperation(const World& world, Body body) {
     EXPECT_TRUE(WriteTestEntry(TestFiles(), folder.path(), std::string(kRun), 20).ok());
     FaultyDisk disk(world.fault, at);
     body(folder.path(), disk);
-    if (testing::Test::HasFailure() || !disk.reached()) return at;
+    if (::testing::Test::HasFailure() || !disk.reached()) return at;
   }
   ADD_FAILURE() << "the operations never end";
   return kOperationsMax;

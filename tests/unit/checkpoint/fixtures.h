@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -13,30 +12,12 @@
 
 #include "checkpoint/folder.h"
 #include "checkpoint/writer.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/checkpoint/faulty_disk.h"
 
 namespace muster::checkpoint {
 
-// Removed with everything in it when the test ends.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "muster-test-XXXXXX").string();
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using testing::TemporaryFolder;
 
 // SystemFiles without waiting for the disk: these tests cannot tell the difference.
 inline FileOperations& TestFiles() {

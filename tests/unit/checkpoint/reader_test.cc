@@ -14,7 +14,7 @@ TensorDestination Want(std::vector<float>& values, std::uint64_t first) {
   return {"w", ElementType::kFloat32, {10, 7}, first, std::as_writable_bytes(std::span(values))};
 }
 
-class ReaderTest : public testing::Test {
+class ReaderTest : public ::testing::Test {
  protected:
   void Write(std::uint64_t world) {
     auto path = WriteTestEntry(TestFiles(), folder_.path(), "run1", 42, world);

@@ -15,8 +15,9 @@ namespace {
 TEST(Corpus, WindowsOfSeveralFilesInOrder) {
   TemporaryFolder folder;
   // 3 windows and a rest; nothing at all; less than a window; exactly 2.
-  const std::vector<std::string> paths = {folder.Write("a", 35, 1), folder.Write("b", 0, 2),
-                                          folder.Write("c", 9, 3), folder.Write("d", 20, 4)};
+  const std::vector<std::string> paths = {
+      WriteBytes(folder, "a", 35, 1), WriteBytes(folder, "b", 0, 2), WriteBytes(folder, "c", 9, 3),
+      WriteBytes(folder, "d", 20, 4)};
   const auto corpus = Corpus::Open(paths, 9);
   ASSERT_TRUE(corpus.ok()) << corpus.status().ToString();
   EXPECT_EQ(corpus->windows(), 5u);
@@ -33,7 +34,7 @@ TEST(Corpus, WindowsOfSeveralFilesInOrder) {
 
 TEST(Corpus, SaysWhatIsWrong) {
   TemporaryFolder folder;
-  const std::string small = folder.Write("small", 9, 1);
+  const std::string small = WriteBytes(folder, "small", 9, 1);
   EXPECT_EQ(Corpus::Open({}, 9).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Corpus::Open({small}, 0).status().code(), StatusCode::kInvalidArgument);
   const Status missing = Corpus::Open({small, folder.path() + "/none"}, 4).status();
@@ -48,8 +49,9 @@ TEST(Corpus, SaysWhatIsWrong) {
 
 TEST(Corpus, FingerprintKnowsAnotherCorpus) {
   TemporaryFolder folder;
-  const std::string a = folder.Write("a", 500'000, 1), b = folder.Write("b", 500'000, 2);
-  const std::string longer = folder.Write("c", 500'001, 1);
+  const std::string a = WriteBytes(folder, "a", 500'000, 1),
+                    b = WriteBytes(folder, "b", 500'000, 2);
+  const std::string longer = WriteBytes(folder, "c", 500'001, 1);
   std::set<std::string> seen;
   auto add = [&](const std::vector<std::string>& paths, std::size_t context) {
     return seen.insert(Corpus::Open(paths, context)->fingerprint().ToHex()).second;
@@ -64,7 +66,7 @@ TEST(Corpus, FingerprintKnowsAnotherCorpus) {
 
 TEST(Corpus, BatchesAreTheSamplersWindows) {
   TemporaryFolder folder;
-  const auto corpus = Corpus::Open({folder.Write("a", 1234, 1)}, 16);
+  const auto corpus = Corpus::Open({WriteBytes(folder, "a", 1234, 1)}, 16);
   ASSERT_TRUE(corpus.ok());
   const Sampler sampler = *Sampler::Create(corpus->windows(), 5);
   BatchBuilder builder(*corpus, 5);

@@ -3,48 +3,30 @@
 // Folders, tables and states for the tests of this area.
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_folder.h"
 #include "trainer_runtime/models/counter_random.h"
 #include "trainer_runtime/models/tensor_table.h"
 #include "trainer_runtime/train/training_state.h"
 
 namespace muster::training {
 
-// Removed with everything in it when the test ends.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "muster-test-XXXXXX").string();
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+using testing::TemporaryFolder;
 
-  const std::string& path() const { return path_; }
-  // A file of that many bytes; byte i is i * 7 + start.
-  std::string Write(const std::string& name, std::size_t bytes, unsigned start) const {
-    std::string text(bytes, '\0');
-    for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>(i * 7 + start);
-    const std::string file = path_ + "/" + name;
-    std::ofstream(file, std::ios::binary) << text;
-    return file;
-  }
-
- private:
-  std::string path_;
-};
+// A file of that many bytes in the folder; byte i is i * 7 + start.
+inline std::string WriteBytes(const TemporaryFolder& folder, const std::string& name,
+                              std::size_t bytes, unsigned start) {
+  std::string text(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>(i * 7 + start);
+  const std::string file = folder.path() + "/" + name;
+  std::ofstream(file, std::ios::binary) << text;
+  return file;
+}
 
 inline models::TensorTable MakeTable() {
   models::TensorTable table;

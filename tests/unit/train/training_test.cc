@@ -80,9 +80,10 @@ class Training {
   TrainingProgress progress_;
 };
 
-class TrainingTest : public testing::Test {
+class TrainingTest : public ::testing::Test {
  protected:
-  TrainingTest() : corpus_(Corpus::Open({folder_.Write("corpus", 17 * 20 + 3, 1)}, 16).value()) {}
+  TrainingTest()
+      : corpus_(Corpus::Open({WriteBytes(folder_, "corpus", 17 * 20 + 3, 1)}, 16).value()) {}
 
   TemporaryFolder folder_;
   Corpus corpus_;
