@@ -6,6 +6,23 @@ import unittest
 
 from slurm_test import NODES, SlurmTest
 
+ASKS = """
+import os, signal, socket, struct, subprocess, time
+if os.environ["MUSTER_ATTEMPT"] == "1":
+    print("rank", os.environ["RANK"], "came back", flush=True)
+    raise SystemExit(0)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.Popen(["setsid", "sh", "-c", "trap '' TERM; sleep 200"])
+agent = socket.socket(socket.AF_UNIX)
+agent.connect(os.environ["MUSTER_AGENT_SOCKET"])
+frame = lambda kind, payload: agent.sendall(struct.pack("<IHH", len(payload), kind, 1) + payload)
+frame(1, struct.pack("<Ii", 0, os.getpid()))
+reason = b"the licence server is away"
+if os.environ["RANK"] == "3":
+    frame(20, struct.pack("<QBI", 1, 0, len(reason)) + reason)
+time.sleep(300)
+"""
+
 
 class Runs(SlurmTest):
     def test_every_worker_has_one_consistent_view(self):
@@ -53,6 +70,23 @@ class Runs(SlurmTest):
         self.assertEqual(words.count("left"), 2)
         self.assertEqual(words.count("right"), 2)
         self.assertEqual(words.count("last"), 16)
+
+    def test_a_program_asks_for_a_requeue_and_the_daemon_decides(self):
+        """By frames of proto/local.h; the workers ignore TERM and hold a grandchild in a session of its own."""
+        (self.folder / "asks.py").write_text(ASKS)
+        job = self.submit("exec muster run --workers-per-node 2 --stop-grace 2s -- python3 asks.py",
+                          head=["--nodes=2", "--exclusive", "--requeue", "--open-mode=append"])
+        output = self.finish(job, 90)
+        self.assertEqual(self.driver.job(job)["Restarts"], "1", output)
+        self.assertIn("the licence server is away", output)
+        self.assertEqual(output.count("came back"), 4, output)
+
+    def test_a_request_that_slurm_cannot_grant_is_refused_and_the_run_goes_on(self):
+        (self.folder / "asks.py").write_text(ASKS.replace("time.sleep(300)", "time.sleep(3); print('trains on', flush=True)"))
+        job = self.submit("exec muster run --workers-per-node 2 --stop-grace 2s -- python3 asks.py",
+                          head=["--nodes=2", "--exclusive", "--no-requeue"])
+        output = self.finish(job, 60)
+        self.assertEqual(output.count("trains on"), 4, output)
 
     def test_bad_input_is_one_clear_sentence_before_anything_runs(self):
         table = [
