@@ -61,13 +61,13 @@ class Driver:
         self.run("ctl", "mkdir", "-p", "-m", "0700", str(path))
         return path
 
-    def sbatch(self, script, *options, folder=None, user=None):
+    def sbatch(self, script, *options, folder=None, user=None, root=False):
         """Submits the text of a script from `folder`; returns the job's id."""
         folder = folder or self.shared
         path = pathlib.Path(folder) / f"job-{time.monotonic_ns()}.sh"
         path.write_text(script, encoding="utf-8")
         path.chmod(0o755)
-        done = self.run("ctl", "sbatch", "--parsable", *options, str(path), cwd=folder, user=user)
+        done = self.run("ctl", "sbatch", "--parsable", *options, str(path), cwd=folder, user=user, root=root)
         return int(done.stdout.strip().split(";")[0])
 
     def job(self, job):

@@ -117,6 +117,17 @@ class Runs(SlurmTest):
         self.assertEqual(done.returncode, 64, done.stderr)
         self.assertIn("--local", done.stderr)
 
+    def test_second_pass_as_root(self):
+        """Every other job here is an ordinary user's."""
+        text = ("#!/bin/bash\n#SBATCH --nodes=2 --exclusive\n"
+                "muster run --workers-per-node 1 -- sh -c "
+                "'[ $MUSTER_ROUND = 1 ] && [ $RANK = 1 ] && kill -9 $$; sleep 1; echo user $(id -u)'\n")
+        job = self.driver.sbatch(text, folder=self.folder, root=True)
+        self.jobs = [job]
+        output = self.finish(job, 60)
+        self.assertEqual(output.count("user 0"), 2, output)
+        self.assertIn("round 2", output)
+
     def test_exit_code_of_the_first_failing_worker(self):
         job = self.submit("muster run --workers-per-node 2 -- sh -c 'if [ $RANK = 2 ]; then echo broken >&2; exit 7; "
                           "fi; sleep 30'", head=["--nodes=2"])
