@@ -23,7 +23,8 @@ struct AgentsStep::Slot {
   Child child;
   std::deque<TimePoint> ends;
   agent::EventLoop::Id pause = 0;
-  bool over = false;  // not started again
+  bool added = false;  // not to be started again
+  bool over = false;   // and will not be
 };
 
 AgentsStep::AgentsStep(agent::EventLoop* loop, std::vector<StepProcess> processes, Events events)
@@ -42,14 +43,26 @@ AgentsStep::~AgentsStep() {
 }
 
 Status AgentsStep::Start() {
-  for (const auto& slot : slots_) {
-    Slot* raw = slot.get();
-    MUSTER_RETURN_IF_ERROR(slot->child
-                               .Start(loop_, slot->process.request,
-                                      [this, raw](int wait_status) { OnExit(raw, wait_status); })
-                               .With(slot->process.what));
-  }
+  for (const auto& slot : slots_) MUSTER_RETURN_IF_ERROR(StartSlot(slot.get()));
   return OkStatus();
+}
+
+Status AgentsStep::Add(StepProcess process) {
+  if (closing_) return FailedPrecondition("the agents are being ended");
+  slots_.push_back(std::make_unique<Slot>());
+  Slot* slot = slots_.back().get();
+  slot->process = std::move(process);
+  slot->added = true;
+  Status status = StartSlot(slot);
+  if (!status.ok()) slots_.pop_back();
+  return status;
+}
+
+Status AgentsStep::StartSlot(Slot* slot) {
+  return slot->child
+      .Start(loop_, slot->process.request,
+             [this, slot](int wait_status) { OnExit(slot, wait_status); })
+      .With(slot->process.what);
 }
 
 void AgentsStep::OnExit(Slot* slot, int wait_status) {
@@ -64,7 +77,7 @@ void AgentsStep::OnExit(Slot* slot, int wait_status) {
   slot->ends.push_back(now);
   while (now - slot->ends.front() > kTriesWithin) slot->ends.pop_front();
   const int code = ShellCode(wait_status);
-  if (code == 0 || code == exit_code::kUsage || slot->ends.size() >= kTries) {
+  if (slot->added || code == 0 || code == exit_code::kUsage || slot->ends.size() >= kTries) {
     slot->over = true;
     events_.ended(slot->process, how);
     return;
@@ -81,8 +94,7 @@ void AgentsStep::Restart(Slot* slot) {
   if (closing_) return;
   ++restarts_;
   if (events_.before_restart) events_.before_restart(&slot->process);
-  const Status status = slot->child.Start(
-      loop_, slot->process.request, [this, slot](int wait_status) { OnExit(slot, wait_status); });
+  const Status status = StartSlot(slot);
   if (status.ok()) return;
   slot->over = true;
   events_.ended(slot->process, status.message());

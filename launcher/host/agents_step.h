@@ -2,7 +2,8 @@
 
 // The processes through which the agents of a run are started: one srun, or with --local one
 // `muster agent` for each node that this machine plays. Each is started again when it ends without
-// having been asked to, a few times; agents themselves do not depend on it while they live.
+// having been asked to, a few times; agents themselves do not depend on it while they live. A step
+// that replaces the lost agents of single nodes is added, and not started again.
 //
 // On the loop's thread.
 
@@ -39,6 +40,8 @@ class AgentsStep {
   ~AgentsStep();
 
   Status Start();
+  // One more, which is not started again. FailedPrecondition after Close.
+  Status Add(StepProcess process);
   // From now on ends are expected; after `patience` TERM, and after `grace` more KILL.
   void Close(Duration patience, Duration grace);
   // At once.
@@ -50,6 +53,7 @@ class AgentsStep {
 
  private:
   struct Slot;
+  Status StartSlot(Slot* slot);
   void OnExit(Slot* slot, int wait_status);
   void Restart(Slot* slot);
   void MaybeClosed();

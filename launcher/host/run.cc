@@ -159,16 +159,16 @@ Status Run::StartClient(const client::RunCredentials& credentials) {
 }
 
 Status Run::StartAgents(const client::RunCredentials& credentials) {
-  const slurm::EnvironmentMap added = {
+  agents_environment_ = {
       {environment::kAgentOptions, agent::ToJson(agent_options_)},
       {environment::kJoinSecret, credentials.join_secret},
       {environment::kStep, environment::kStepAgents},
   };
   std::vector<StepProcess> processes;
   if (launch_.plan.local) {
-    processes = LocalAgents(added);
+    processes = LocalAgents();
   } else {
-    MUSTER_ASSIGN_OR_RETURN(StepProcess srun, SrunAgents(added));
+    MUSTER_ASSIGN_OR_RETURN(StepProcess srun, SrunAgents(LivingNodes()));
     processes.push_back(std::move(srun));
   }
   agents_ = std::make_unique<AgentsStep>(
@@ -178,21 +178,21 @@ Status Run::StartAgents(const client::RunCredentials& credentials) {
                           const std::string& reason) { OnStepEnded(process, reason); },
           .closed = [this] { OnAgentsClosed(); },
           .before_restart =
-              [this, added](StepProcess* process) {
+              [this](StepProcess* process) {
                 // A node that is gone would keep the whole step from starting.
                 if (launch_.plan.local) return;
-                Result<StepProcess> srun = SrunAgents(added);
+                Result<StepProcess> srun = SrunAgents(LivingNodes());
                 if (srun.ok()) *process = std::move(srun).value();
               },
       });
   return agents_->Start();
 }
 
-std::vector<StepProcess> Run::LocalAgents(const slurm::EnvironmentMap& added) const {
+std::vector<StepProcess> Run::LocalAgents() const {
   std::vector<StepProcess> processes;
   for (const std::string& node : launch_.plan.nodes) {
     slurm::EnvironmentMap own = input_.environment;
-    for (const auto& [name, value] : added) own[name] = value;
+    for (const auto& [name, value] : agents_environment_) own[name] = value;
     own[agent::kLocalNode] = node;
     StepProcess process;
     process.what = Concat("the agent of ", node);
@@ -223,15 +223,22 @@ Status Run::TellSrun(const client::RunCredentials& credentials) {
   return OkStatus();
 }
 
-Result<StepProcess> Run::SrunAgents(const slurm::EnvironmentMap& added) const {
+std::vector<std::string> Run::LivingNodes() const {
   std::vector<std::string> nodes;
   for (const std::string& node : launch_.plan.nodes) {
     const bool dead = std::ranges::find(facts_.dead_nodes, node) != facts_.dead_nodes.end();
     if (!dead && !dropped_.contains(node)) nodes.push_back(node);
   }
-  MUSTER_ASSIGN_OR_RETURN(slurm::SrunCommand command, AgentsCommand(input_, nodes, added));
+  return nodes;
+}
+
+Result<StepProcess> Run::SrunAgents(const std::vector<std::string>& nodes) const {
+  MUSTER_ASSIGN_OR_RETURN(slurm::SrunCommand command,
+                          AgentsCommand(input_, nodes, agents_environment_));
   StepProcess process;
-  process.what = "the agents' srun";
+  process.what = nodes.size() == launch_.plan.nodes.size()
+                     ? "the agents' srun"
+                     : Concat("the srun of agents on ", Join(nodes, ","));
   process.request.argv = std::move(command.arguments);
   process.request.environment = slurm::EnvironmentEntries(command.environment);
   return process;

@@ -41,8 +41,9 @@ class Run {
   Status StartDaemon(const client::RunCredentials& credentials);
   Status StartClient(const client::RunCredentials& credentials);
   Status StartAgents(const client::RunCredentials& credentials);
-  std::vector<StepProcess> LocalAgents(const slurm::EnvironmentMap& added) const;
-  Result<StepProcess> SrunAgents(const slurm::EnvironmentMap& added) const;
+  std::vector<StepProcess> LocalAgents() const;
+  std::vector<std::string> LivingNodes() const;
+  Result<StepProcess> SrunAgents(const std::vector<std::string>& nodes) const;
   Status TellSrun(const client::RunCredentials& credentials);
   void Finish(const protocol::Verdict& verdict, Duration patience);
   void OnAgentsClosed();
@@ -58,6 +59,7 @@ class Run {
   void OnStepEnded(const StepProcess& process, const std::string& reason);
   void OnWishes(std::vector<protocol::Wish> wishes);
   void DropNodes(const protocol::Wish& wish);
+  void StartNewAgents(const protocol::Wish& wish);
   void Answer(std::uint64_t wish, protocol::WishState state, const std::string& reason);
   void SendFacts();
   void PollView();
@@ -84,6 +86,7 @@ class Run {
   Listener listener_;
   std::string address_;
   agent::Options agent_options_;
+  slurm::EnvironmentMap agents_environment_;  // holds the join secret
   std::unique_ptr<DaemonKeeper> daemon_;
   std::unique_ptr<AgentsStep> agents_;
   std::unique_ptr<slurm::Scheduler> scheduler_;

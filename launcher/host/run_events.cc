@@ -160,6 +160,9 @@ void Run::OnWishes(std::vector<protocol::Wish> wishes) {
       case protocol::WishKind::kDropNodes:
         DropNodes(wish);
         break;
+      case protocol::WishKind::kStartAgent:
+        StartNewAgents(wish);
+        break;
       case protocol::WishKind::kRequeue:
         Answer(wish.id, protocol::WishState::kPending, "");
         StartRequeue(wish, true);
@@ -202,6 +205,24 @@ void Run::DropNodes(const protocol::Wish& wish) {
       }
     };
   });
+}
+
+void Run::StartNewAgents(const protocol::Wish& wish) {
+  if (launch_.plan.local) {
+    return Answer(wish.id, protocol::WishState::kDone, "it starts again by itself");
+  }
+  if (srun_way_ || !agents_) {
+    return Answer(wish.id, protocol::WishState::kRefused, "the agents are the tasks of an srun");
+  }
+  const std::string nodes = Join(wish.nodes, ",");
+  Result<StepProcess> srun = SrunAgents(wish.nodes);
+  Status status = srun.ok() ? agents_->Add(std::move(srun).value()) : srun.status();
+  if (status.ok()) {
+    LogInfo(Concat("starts a new agent on ", nodes, ": ", wish.reason));
+    return Answer(wish.id, protocol::WishState::kDone, "");
+  }
+  LogWarning(Concat("could not start a new agent on ", nodes, ": ", status.message()));
+  Answer(wish.id, protocol::WishState::kRefused, status.message());
 }
 
 void Run::PollView() {

@@ -31,6 +31,8 @@ inline constexpr std::size_t kFencedIncarnations = 32;
 // Seals without a round that runs. Each costs up to prepare_timeout, so this is most of an hour of
 // nodes that come and go, and no world will come of it.
 inline constexpr std::uint32_t kSealsInARowMax = 100;
+// New agents on one node in one attempt. Whatever kills more than this there will not stop.
+inline constexpr std::uint32_t kAgentStartsMax = 3;
 // A wire message: a value of the largest size and its frame.
 inline constexpr int kMessageBytesMax = 2 << 20;
 // Text from a worker (last line, reason): enough for a Python exception's last line.

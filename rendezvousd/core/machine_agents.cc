@@ -129,6 +129,7 @@ void Machine::State::Take(const AgentId& id, const protocol::Hello& hello) {
     known->member = -1;
   }
   Agent& agent = members.Attend(id, hello, now);
+  wishes.Withdraw(protocol::WishKind::kStartAgent, id.key.node);
   if (!first_agent_at) first_agent_at = now;
   Tell(returned ? record::kAgentReturned : record::kAgentJoined, ToString(id.key), id.key.node);
   Touch(agent);
@@ -222,8 +223,28 @@ void Machine::State::On(const AgentDead& event) {
     WishDrop(node, evidence);
   }
   Gone(*agent, Concat("dead: ", evidence), blame);
+  if (blame.cause == Cause::kAgent) WishNewAgent(node, evidence);
   Reconsider();
   CheckDrain();
+}
+
+void Machine::State::WishNewAgent(Node& node, const std::string& evidence) {
+  if (node.living > 0 || node.Unreachable() || Over()) return;
+  if (node.agent_starts >= limits::kAgentStartsMax) {
+    Tell(record::kWish,
+         Concat("no new agent on ", node.name, ": ", limits::kAgentStartsMax,
+                " were started there before"),
+         node.name);
+    return;
+  }
+  ++node.agent_starts;
+  wishes.Withdraw(protocol::WishKind::kStartAgent, node.name);
+  protocol::Wish wish;
+  wish.kind = protocol::WishKind::kStartAgent;
+  wish.nodes = {node.name};
+  wish.reason = evidence;
+  wishes.Add(std::move(wish));
+  Tell(record::kWish, Concat("start a new agent on ", node.name, ": ", evidence), node.name);
 }
 
 void Machine::State::WishDrop(Node& node, const std::string& evidence) {

@@ -70,6 +70,7 @@ void Machine::State::BeginDrain(Verdict verdict_now, bool then_requeue) {
     EndRound(verdict.outcome == Outcome::kSucceeded ? last_blame : verdict.blame);
   }
   drain_since = now;
+  wishes.Withdraw(protocol::WishKind::kStartAgent);
   SetPhase(Phase::kDraining);
   Tell(record::kDraining,
        Concat(ToString(verdict.outcome), ", exit code ", verdict.exit_code,
@@ -189,6 +190,7 @@ void Machine::State::Take(const protocol::WishAnswer& answer) {
       requeue_after_drain = false;
       Close();
       break;
+    case protocol::WishKind::kStartAgent:  // its hello says whether it came
     case protocol::WishKind::kFinish:
       break;
   }

@@ -78,7 +78,8 @@ struct Node {
   bool lost = false;           // an agent died or left, and none came since
   bool slurm_down = false;     // the host's word
   Dropping dropping = Dropping::kNo;
-  std::string refused;  // why its last hello was refused
+  std::uint32_t agent_starts = 0;  // times that the host was asked for a new agent
+  std::string refused;             // why its last hello was refused
   std::vector<Agent*> agents;
 
   // Derived by Refresh.

@@ -71,6 +71,8 @@ struct Machine::State {
   // Agents that were left out fewer times than this may take part again.
   void Readmit(std::uint32_t misses_below);
   void WishDrop(Node& node, const std::string& evidence);
+  // The node lives, its last agent does not.
+  void WishNewAgent(Node& node, const std::string& evidence);
 
   // ---- rounds
   QuorumInput Inputs() const;

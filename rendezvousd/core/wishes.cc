@@ -29,6 +29,13 @@ void Wishes::Withdraw(protocol::WishKind kind) {
   }
 }
 
+void Wishes::Withdraw(protocol::WishKind kind, const std::string& node) {
+  const auto about = [&](const protocol::Wish& wish) {
+    return wish.kind == kind && wish.nodes.size() == 1 && wish.nodes.front() == node;
+  };
+  if (std::erase_if(open_, about) > 0) changed_ = true;
+}
+
 bool Wishes::TakeChanged() { return std::exchange(changed_, false); }
 
 }  // namespace muster::core

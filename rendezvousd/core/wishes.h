@@ -18,6 +18,8 @@ class Wishes {
   // Takes an answered wish out; none if the id is not open or the answer is only "pending".
   std::optional<protocol::Wish> Answer(const protocol::WishAnswer& answer);
   void Withdraw(protocol::WishKind kind);
+  // Only wishes about this node alone.
+  void Withdraw(protocol::WishKind kind, const std::string& node);
   const std::vector<protocol::Wish>& open() const { return open_; }
   // True once after each change.
   bool TakeChanged();

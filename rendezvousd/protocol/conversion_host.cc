@@ -70,7 +70,7 @@ Result<Wish> Get(const v1::Wish& in) {
   Checker check("wish");
   Wish out;
   out.id = in.id();
-  check.Enum("kind", in.kind(), WishKind::kFinish, &out.kind);
+  check.Enum("kind", in.kind(), WishKind::kStartAgent, &out.kind);
   GetNodes("nodes", in.nodes(), &check, &out.nodes);
   check.Take(wire::Get(in.verdict(), &out.verdict));
   check.Text("reason", in.reason(), &out.reason);

@@ -237,9 +237,10 @@ struct BarrierRequest {
 // ---------------------------------------------------------------- host <-> daemon (Host.Serve)
 
 enum class WishKind : std::uint8_t {
-  kDropNodes = 0,  // take these nodes out of the job, so that Slurm's later verdict is void
-  kRequeue = 1,    // requeue the job, excluding `nodes`
-  kFinish = 2,     // the run is over: end with the verdict
+  kDropNodes = 0,   // take these nodes out of the job, so that Slurm's later verdict is void
+  kRequeue = 1,     // requeue the job, excluding `nodes`
+  kFinish = 2,      // the run is over: end with the verdict
+  kStartAgent = 3,  // the agents of these living nodes died: start new ones there
 };
 
 // Level-triggered: the daemon repeats the whole set of open wishes.

@@ -153,6 +153,7 @@ void Player::Exit(AgentModel& agent, const Words& words) {
 void Player::AnswerWish(const Words& words) {
   const std::map<std::string, protocol::WishKind> kinds = {
       {"drop", protocol::WishKind::kDropNodes},
+      {"start", protocol::WishKind::kStartAgent},
       {"requeue", protocol::WishKind::kRequeue},
       {"finish", protocol::WishKind::kFinish}};
   for (const protocol::Wish& wish : wishes_) {

@@ -88,6 +88,7 @@ void Player::ExpectWish(const Words& words) {
   }
   static const std::map<std::string, protocol::WishKind> kinds = {
       {"drop", protocol::WishKind::kDropNodes},
+      {"start", protocol::WishKind::kStartAgent},
       {"requeue", protocol::WishKind::kRequeue},
       {"finish", protocol::WishKind::kFinish}};
   for (const protocol::Wish& wish : machine_->CurrentWishes()) {

@@ -303,6 +303,12 @@ void Sim::HostSees(const std::vector<protocol::Wish>& wishes) {
       const bool done = wish.kind == protocol::WishKind::kFinish || random_.Chance(0.8);
       host_answers_[wish.id] = {
           wish.id, done ? protocol::WishState::kDone : protocol::WishState::kRefused, "the host"};
+      if (done && wish.kind == protocol::WishKind::kStartAgent) {
+        for (SimNode& node : nodes_) {
+          if (node.name != wish.nodes.front() || !node.powered || node.dropped) continue;
+          if (!LivingAgent(node, 0)) StartAgent(node, 0);
+        }
+      }
       if (done && wish.kind == protocol::WishKind::kDropNodes) {
         for (SimNode& node : nodes_) {
           if (node.name != wish.nodes.front()) continue;

@@ -64,8 +64,11 @@ class Ends(SlurmTest):
         self.driver.kill(pid, signal.SIGKILL)
         self.wait(lambda: not own & {child for child, _ in self.grandchildren()}, 20,
                   "the grandchildren of the killed one to be gone", job)
-        self.finish(job, 60)
+        output = self.finish(job, 60)
         self.assertTrue(before)
+        # A new agent on the same node: neither patience nor a requeue is spent.
+        self.assertIn("round 2: 4 workers on 2 nodes", output)
+        self.assertEqual(self.driver.job(job)["Restarts"], "0", output)
         self.end_stranger(stranger)
         self.assert_nothing_left()
 
