@@ -52,6 +52,9 @@ bool LooksLikeError(std::string_view line) {
          line.starts_with("muster:") || line.find("Segmentation fault") != std::string_view::npos;
 }
 
+// "Run with --help for more information." stands below what is wrong.
+bool IsHint(std::string_view line) { return line.find("--help") != std::string_view::npos; }
+
 }  // namespace
 
 Cause CauseOfLines(const std::vector<std::string>& lines) {
@@ -67,6 +70,9 @@ std::string ExplainingLine(const std::vector<std::string>& lines) {
   }
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     if (LooksLikeError(*line)) return *line;
+  }
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (!line->empty() && !IsHint(*line)) return *line;
   }
   return lines.empty() ? std::string() : lines.back();
 }

@@ -158,13 +158,20 @@ class Process {
     if (group.rank() == 0 || options_.print_digest) {
       reporter_.Line(Concat("weights digest: ", replica_.WeightsDigest().ToHex()));
     }
-    if (group.rank() == 0 && !all_done) {
-      const auto reason = WantsStop(session_, step);
-      reporter_.Line(Concat("stopped after step ", step, " of ", options_.steps, ": ",
-                            reason ? *reason : "another rank was told to"));
-    }
+    if (group.rank() == 0 && !all_done) TellStop(step);
     group.Close();
     return saved.ok() ? 0 : kFailed;
+  }
+
+  // All ranks end with 0 now, and the run must not count as done. Who ordered the stop knows.
+  void TellStop(std::uint64_t step) {
+    const auto wanted = WantsStop(session_, step);
+    const std::string reason = Concat("stopped after step ", step, " of ", options_.steps, ": ",
+                                      wanted ? *wanted : "another rank was told to");
+    reporter_.Line(reason);
+    if (session_.alone() || session_.stop_order()) return;
+    const Status told = session_.Request(session::RequestKind::kStop, reason);
+    if (!told.ok()) LogWarning(Concat("the agent was not told of the stop: ", told.message()));
   }
 
   std::optional<int> LeaveRound(const Status& status) {

@@ -60,6 +60,7 @@ TEST_F(TrainerStop, AStopOrderEndsAllRanksAtOneStepAndNothingIsLost) {
     EXPECT_THAT(world.Output(0), HasSubstr("stopped after step 9 of 20: time limit"));
     EXPECT_EQ(world.agent().last_step(0), 9);
     EXPECT_EQ(world.agent().last_step(1), 9);
+    EXPECT_TRUE(world.agent().requests().empty()) << "who ordered the stop knows of it";
   }
   EXPECT_EQ(Digest("stopped", 20), expected);
 }
@@ -75,6 +76,9 @@ TEST_F(TrainerStop, ASignalToOneRankStopsAll) {
   EXPECT_EQ(world.agent().last_step(0), world.agent().last_step(2));
   EXPECT_THAT(world.Output(0),
               HasSubstr("checkpoint of step " + std::to_string(world.agent().last_step(0))));
+  // Else a run whose ranks all ended with 0 would never be resumed.
+  ASSERT_EQ(world.agent().requests().size(), 1U);
+  EXPECT_EQ(world.agent().requests()[0].first, local::RequestKind::kStop);
 }
 
 TEST_F(TrainerStop, AStopThatComesTooLateIsDone) {

@@ -34,6 +34,10 @@ TEST(Patterns, TheLineThatExplains) {
                             "ValueError: loss is nan", "Exception ignored in: <x>"}),
             "ValueError: loss is nan");
   EXPECT_EQ(ExplainingLine({"a", "b"}), "b");
+  EXPECT_EQ(
+      ExplainingLine({"--steps: a number is missing", "Run with --help for more information."}),
+      "--steps: a number is missing");
+  EXPECT_EQ(ExplainingLine({"Try 'x --help'."}), "Try 'x --help'.");
   EXPECT_EQ(ExplainingLine({}), "");
   EXPECT_EQ(ExplainingLine({"muster: program \"x\" was not found on node n1"}),
             "muster: program \"x\" was not found on node n1");
