@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/log.h"
@@ -118,15 +119,13 @@ void AgentsStep::Signal(int number) {
   for (const auto& slot : slots_) slot->child.Signal(number);
 }
 
-bool AgentsStep::AnyRunning() const {
-  for (const auto& slot : slots_) {
-    if (slot->child.running()) return true;
-  }
-  return false;
+bool AgentsStep::AnyLeft() const {
+  return std::ranges::any_of(
+      slots_, [](const auto& slot) { return slot->child.running() || slot->pause != 0; });
 }
 
 void AgentsStep::MaybeClosed() {
-  if (!closing_ || told_ || AnyRunning()) return;
+  if (!closing_ || told_ || AnyLeft()) return;
   told_ = true;
   if (timer_ != 0) loop_->CancelTimer(std::exchange(timer_, 0));
   events_.closed();

@@ -46,7 +46,8 @@ class AgentsStep {
   void Close(Duration patience, Duration grace);
   // At once.
   void Signal(int number);
-  bool AnyRunning() const;
+  // Runs, or is about to be started again.
+  bool AnyLeft() const;
   int restarts() const { return restarts_; }
   // KILL was needed: processes of theirs may still be there.
   bool killed() const { return killed_; }

@@ -112,7 +112,7 @@ void Run::OnDaemonGivenUp(const std::string& reason) {
 
 void Run::OnStepEnded(const StepProcess& process, const std::string& reason) {
   if (finishing_ || requeue_) return;
-  const bool all = !agents_->AnyRunning();
+  const bool all = !agents_->AnyLeft();
   if (!process.node.empty() &&
       std::ranges::find(facts_.dead_nodes, process.node) == facts_.dead_nodes.end()) {
     facts_.dead_nodes.push_back(process.node);

@@ -119,6 +119,11 @@ class Driver:
 
     def worker(self, rank, hosts, job=None):
         """(host, pid) of the living worker of a rank."""
+        return self.workers(hosts, job).get(rank)
+
+    def workers(self, hosts, job=None):
+        """{rank: (host, pid)} of the living workers on the hosts that are on."""
+        found = {}
         for host in hosts:
             if Host(self.layout, host).holder() is None:
                 continue  # it is off
@@ -128,14 +133,14 @@ class Driver:
                     parent = self.environment_of(self._parent(pid))
                 except (OSError, ValueError):
                     continue
-                if values.get("RANK") != str(rank) or "MUSTER_ROUND" not in values:
+                if "RANK" not in values or "MUSTER_ROUND" not in values:
                     continue
                 if job is not None and values.get("SLURM_JOB_ID") != str(job):
                     continue
-                if parent.get("RANK") == str(rank):
+                if parent.get("RANK") == values["RANK"]:
                     continue  # a child of the worker
-                return host, pid
-        return None
+                found.setdefault(int(values["RANK"]), (host, pid))
+        return found
 
     @staticmethod
     def _parent(pid):

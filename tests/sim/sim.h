@@ -178,6 +178,8 @@ class Sim {
   void NodeFaults(SimNode& node);
   void WorldFaults();
   void Heal();
+  // As keepers and the host do.
+  void StartMissing();
   std::shared_ptr<SimAgent> LivingAgent(const SimNode& node, std::uint32_t task) const;
 
   // sim_agent.cc

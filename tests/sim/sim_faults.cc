@@ -119,6 +119,14 @@ void Sim::Heal() {
   for (SimNode& node : nodes_) {
     node.powered = true;
     node.island = node.cut_up = node.cut_down = false;
+  }
+  StartMissing();
+  // What was still on its way may have ended one more: a late goodbye, a late hello that fenced.
+  At(std::chrono::seconds(10), [this] { StartMissing(); });
+}
+
+void Sim::StartMissing() {
+  for (SimNode& node : nodes_) {
     const std::uint32_t agents =
         node.index < config_.agents_per_node.size() ? config_.agents_per_node[node.index] : 1;
     for (std::uint32_t task = 0; task < agents; ++task) {

@@ -80,7 +80,7 @@ TEST_F(AgentsStepTest, CloseWaitsThenTermsThenKills) {
   ASSERT_TRUE(loop_.Run().ok());
   EXPECT_TRUE(closed_);
   EXPECT_TRUE(step_->killed());
-  EXPECT_FALSE(step_->AnyRunning());
+  EXPECT_FALSE(step_->AnyLeft());
   EXPECT_TRUE(ended_.empty());
 }
 
@@ -91,6 +91,31 @@ TEST_F(AgentsStepTest, ClosingWhatHasEndedIsToldToo) {
   ASSERT_TRUE(loop_.Run().ok());
   EXPECT_TRUE(closed_);
   EXPECT_FALSE(step_->killed());
+}
+
+TEST_F(AgentsStepTest, OneThatIsAddedIsNotRepeatedAndNotTheLastWhileAnotherComesBack) {
+  Make({"kill -9 $$"});
+  // The first has died and waits for its next start when the added one ends.
+  bool left = false;
+  loop_.After(std::chrono::milliseconds(100), [&] {
+    StepProcess added;
+    added.what = "the srun of agents on n4";
+    added.request.argv = {"/bin/sh", "-c", "kill -9 $$"};
+    ASSERT_TRUE(step_->Add(std::move(added)).ok());
+    loop_.After(std::chrono::milliseconds(200), [&] {
+      left = step_->AnyLeft();
+      loop_.Stop();
+    });
+  });
+  wanted_ = 9;
+  ASSERT_TRUE(loop_.Run().ok());
+  EXPECT_EQ(ended_,
+            std::vector<std::string>{"the srun of agents on n4 ended with signal 9 (Killed)"});
+  EXPECT_TRUE(left);
+  step_->Close(Duration::zero(), Duration::zero());
+  ASSERT_TRUE(loop_.Run().ok());
+  EXPECT_TRUE(closed_);
+  EXPECT_EQ(step_->Add({}).code(), StatusCode::kFailedPrecondition);
 }
 
 }  // namespace
