@@ -28,11 +28,10 @@ HOMES = {
     "export PATH=$PWD/build/bin:$PATH": Home("run"),
     "muster run --local 2x2 -- muster-train --data README.md --steps 30": Home("run"),
     "kill -9 $(pgrep -n muster-train)": Home("kill", "would end somebody else's; the test kills its own by id"),
+    "scripts/setup --build-only": Home("named", SETUP, ("scripts/setup", "--help")),
     "scripts/demo": Home("named", "needs root and a minute; it is a test of its own", ("scripts/demo", "--help")),
     "scripts/test": Home("named", "runs this test", ("scripts/test", "--help")),
-    "cmake --preset release && cmake --build --preset release":
-        Home("named", "takes minutes; scripts/setup does it", ("cmake", "--list-presets")),
-    "cp build/bin/muster build/bin/rendezvousd ~/bin/": Home("run"),
+    "install -D -t ~/bin build/bin/muster build/bin/rendezvousd": Home("run"),
     # docs/user
     "muster run --local 2x2 -- python train.py": Home("run"),
     "muster plan --local 2x2 -- python train.py": Home("run"),
@@ -47,11 +46,10 @@ HOMES = {
     "srun torchrun --nnodes 4 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT "
     "--max-restarts 3 train.py": Home("named", "to be deleted"),
     # docs/admin
-    "cmake --preset release": Home("named", "see README.md", ("cmake", "--list-presets")),
-    "cmake --build --preset release": Home("named", "see README.md", ("cmake", "--list-presets=build")),
+    "cmake --preset release": Home("named", "takes minutes; scripts/setup does it", ("cmake", "--list-presets")),
+    "cmake --build --preset release": Home("named", "as above", ("cmake", "--list-presets=build")),
     "cmake --install build --prefix /opt/muster": Home("install"),
     # docs/dev
-    "scripts/setup --build-only": Home("named", SETUP, ("scripts/setup", "--help")),
     "sudo scripts/testbed up": Home("named", TESTBED, ("scripts/testbed", "up", "--help")),
     "sudo scripts/testbed exec ctl srun -N4 hostname": Home("named", TESTBED, ("scripts/testbed", "exec", "--help")),
     "sudo scripts/testbed exec ctl bash": Home("named", TESTBED, ("scripts/testbed", "exec", "--help")),
