@@ -132,6 +132,9 @@ void Machine::State::Take(const AgentId& id, const protocol::Hello& hello) {
   wishes.Withdraw(protocol::WishKind::kStartAgent, id.key.node);
   if (!first_agent_at) first_agent_at = now;
   Tell(returned ? record::kAgentReturned : record::kAgentJoined, ToString(id.key), id.key.node);
+  if (!agent.unfit.empty() && !returned) {
+    Tell(record::kAgentLeftOut, Concat(ToString(id.key), ": ", agent.unfit), id.key.node);
+  }
   Touch(agent);
   if (returned) TakeWorkers(agent, hello);
   // The present order, unless the change sends it anyway.

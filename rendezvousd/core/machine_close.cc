@@ -28,8 +28,37 @@ using protocol::Cause;
 using protocol::Outcome;
 using protocol::Verdict;
 
+const Agent* Machine::State::FirstUnfit(std::string* nodes) const {
+  const Agent* first = nullptr;
+  std::vector<std::string> names;
+  std::size_t total = 0;
+  for (const auto& [name, node] : members.nodes()) {
+    if (!node.unfit) continue;
+    if (++total <= kNamesShown) names.push_back(name);
+    for (const Agent* agent : node.agents) {
+      if (first == nullptr && !agent->unfit.empty()) first = agent;
+    }
+  }
+  *nodes = ListNames(names, total);
+  return first;
+}
+
 // The world did not come together, for the first time or again.
 void Machine::State::GiveUp() {
+  std::string unfit_nodes;
+  const Agent* const unfit = FirstUnfit(&unfit_nodes);
+  if (unfit != nullptr && rounds_started == 0) {
+    // What is wrong there is so in a requeued job too, and its code says what.
+    Verdict failed;
+    failed.outcome = Outcome::kFailed;
+    const bool valid = unfit->unfit_code > 0 && unfit->unfit_code <= 255;
+    failed.exit_code = valid ? unfit->unfit_code : kExitCouldNotForm;
+    failed.blame.cause = Cause::kAgent;
+    failed.blame.node = unfit->id.key.node;
+    failed.blame.text = Concat(unfit_nodes, " cannot take part: ", unfit->unfit);
+    BeginDrain(std::move(failed), false);
+    return;
+  }
   Verdict give_up;
   give_up.blame = last_blame;
   std::string why = Explain(now);
@@ -55,7 +84,7 @@ std::vector<std::string> Machine::State::UnfitNodes() const {
   std::vector<std::string> names;
   for (const auto& [name, node] : members.nodes()) {
     const bool unfit = std::any_of(node.agents.begin(), node.agents.end(), [](const Agent* agent) {
-      return agent->suspect || !agent->left_out.empty();
+      return agent->suspect || !agent->left_out.empty() || !agent->unfit.empty();
     });
     if (node.Unreachable() || node.lost || unfit) names.push_back(name);
   }

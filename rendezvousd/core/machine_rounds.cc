@@ -45,6 +45,10 @@ void Machine::State::Reconsider() {
   } else if (!short_since) {
     short_since = now;
   }
+  if (TooFewAreFit()) {
+    GiveUp();
+    return;
+  }
   switch (DecideQuorum(Inputs(), now).decision) {
     case QuorumDecision::kWait:
       if (phase == Phase::kLastCall && members.candidates() < config.min_nodes) {
@@ -65,6 +69,24 @@ void Machine::State::Reconsider() {
       GiveUp();
       break;
   }
+}
+
+// Nodes said that they cannot take part, and those that are left cannot make a world: waiting is of
+// no use.
+bool Machine::State::TooFewAreFit() const {
+  if (members.candidates() >= config.min_nodes) return false;
+  std::size_t known = config.nodes.empty() ? config.max_nodes : config.nodes.size();
+  known = std::max(known, members.nodes().size());
+  std::size_t unfit = 0;
+  std::size_t unreachable = 0;
+  for (const auto& [name, node] : members.nodes()) {
+    if (node.unfit) {
+      ++unfit;
+    } else if (node.Unreachable()) {
+      ++unreachable;
+    }
+  }
+  return unfit > 0 && known - unfit - unreachable < config.min_nodes;
 }
 
 void Machine::State::Seal() {

@@ -5,6 +5,7 @@
 
 #include "common/check.h"
 #include "rendezvousd/core/limits.h"
+#include "rendezvousd/core/naming.h"
 
 namespace muster::core {
 
@@ -76,6 +77,8 @@ Agent& Membership::Attend(const protocol::AgentId& id, const protocol::Hello& he
   agent.since = now;
   agent.why.clear();
   agent.left_out.clear();
+  agent.unfit = Limited(hello.problem);
+  agent.unfit_code = hello.problem_code;
   agent.address = hello.address;
   agent.sent = SentOrder{};
   node.down = false;
@@ -110,13 +113,15 @@ void Membership::Refresh(Node& node) {
   node.well = node.living = node.attached = 0;
   bool suspect = false;
   bool left_out = false;
+  node.unfit = false;
   for (const Agent* agent : node.agents) {
     if (agent->presence == Presence::kGone) continue;
     ++node.living;
     if (agent->presence == Presence::kAttached) ++node.attached;
     if (agent->Well()) ++node.well;
     suspect |= agent->suspect;
-    left_out |= !agent->left_out.empty();
+    node.unfit |= !agent->unfit.empty();
+    left_out |= !agent->left_out.empty() || !agent->unfit.empty();
   }
   const bool reachable = !node.Unreachable();
   node.candidate = reachable && !suspect && node.well >= node.required;

@@ -44,8 +44,10 @@ struct Agent {
   Node* node = nullptr;
   Presence presence = Presence::kGone;
   bool suspect = false;
-  TimePoint since;           // of presence or suspicion
-  std::string why;           // the reason of suspicion, or why it is gone
+  TimePoint since;    // of presence or suspicion
+  std::string why;    // the reason of suspicion, or why it is gone
+  std::string unfit;  // why no worker can start there, as it said in its hello
+  std::int32_t unfit_code = 0;
   std::string left_out;      // why the last prepare went on without it; empty: it did not
   std::uint32_t misses = 0;  // prepares that it was left out of since a round ran
   std::string address;
@@ -58,7 +60,9 @@ struct Agent {
   SentOrder sent;
 
   // May be given work.
-  bool Well() const { return presence == Presence::kAttached && !suspect && left_out.empty(); }
+  bool Well() const {
+    return presence == Presence::kAttached && !suspect && left_out.empty() && unfit.empty();
+  }
 };
 
 struct NodeOrder {
@@ -86,6 +90,7 @@ struct Node {
   std::uint32_t well = 0;
   std::uint32_t living = 0;
   std::uint32_t attached = 0;
+  bool unfit = false;
   bool candidate = false;
   bool missing_expected = false;
   bool missing_previous = false;

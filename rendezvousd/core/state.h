@@ -77,6 +77,7 @@ struct Machine::State {
   // ---- rounds
   QuorumInput Inputs() const;
   void Reconsider();
+  bool TooFewAreFit() const;
   void Seal();
   void TryStart();
   void CheckPrepare();
@@ -94,6 +95,8 @@ struct Machine::State {
 
   // ---- the end
   void GiveUp();
+  // An agent that cannot take part, null if all can; `nodes` names all such nodes.
+  const Agent* FirstUnfit(std::string* nodes) const;
   void BeginDrain(protocol::Verdict verdict_now, bool then_requeue);
   void CheckDrain();
   void AskRequeue();

@@ -22,6 +22,7 @@ std::string AgentState(const Agent& agent, bool over, TimePoint now) {
   if (agent.presence == Presence::kGone) return agent.why;
   if (agent.suspect) return Concat("suspect", Since(agent.since, now), ": ", agent.why);
   if (agent.presence == Presence::kDetached) return Concat("away", Since(agent.since, now));
+  if (!agent.unfit.empty()) return Concat("cannot take part: ", agent.unfit);
   if (!agent.left_out.empty()) return Concat("left out: ", agent.left_out);
   if (over) return "ending";
   return agent.member >= 0 ? "in round" : "spare";
@@ -50,6 +51,7 @@ std::string MissingNode(const Node& node, const std::vector<std::string>& starti
     if (!what.empty() || agent->presence == Presence::kGone) continue;
     if (agent->suspect) what = "suspect";
     if (!agent->left_out.empty()) what = agent->left_out;
+    if (!agent->unfit.empty()) what = agent->unfit;
   }
   return what.empty() ? node.name : Concat(node.name, " (", what, ")");
 }

@@ -47,6 +47,8 @@ void Put(const Hello& value, v1::Upward* up) {
   out->set_address(CleanText(value.address, wire::kNameBytesMax));
   wire::Put(value.fence, out->mutable_fence());
   Put(value.workers, out->mutable_workers());
+  out->set_problem(CleanText(value.problem));
+  out->set_problem_code(value.problem_code);
 }
 
 Result<UpwardBody> Get(const v1::Hello& in) {
@@ -60,6 +62,8 @@ Result<UpwardBody> Get(const v1::Hello& in) {
   check.Name("address", in.address(), &out.address);
   out.fence = wire::Get(in.fence());
   Get(in.workers(), &check, &out.workers);
+  check.Text("problem", in.problem(), &out.problem);
+  out.problem_code = in.problem_code();
   MUSTER_RETURN_IF_ERROR(check.status());
   return UpwardBody(std::move(out));
 }

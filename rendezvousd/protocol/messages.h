@@ -83,6 +83,10 @@ struct Hello {
   std::string address;      // numeric, on the job's network
   Fence fence;              // newest order it obeys; {attempt, 0} if none
   std::vector<WorkerStatus> workers;
+  // Not empty: no worker can start on its node in this attempt (no program, another state folder).
+  // One sentence, and the exit code of a run that cannot do without the node.
+  std::string problem;
+  std::int32_t problem_code = 0;
 };
 
 // The state that a prepare order asks for is reached: old workers quiesced or gone.

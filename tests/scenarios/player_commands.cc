@@ -114,6 +114,8 @@ void Player::Hello(AgentModel& agent, const Words& words) {
   hello.slots = words.Number<std::uint32_t>("slots", config_.workers_per_agent);
   hello.node_index = words.Number<std::uint32_t>("index", 0);
   hello.address = "127.0.0.1";
+  hello.problem = words.Get("problem");
+  hello.problem_code = words.Number<std::int32_t>("code", 0);
   for (const std::string& ended : List(words.Get("ended"))) {
     const std::vector<std::string_view> parts = Split(ended, ':');
     protocol::WorkerStatus worker;

@@ -25,7 +25,8 @@ inline protocol::Verdict SampleVerdict() {
 inline std::vector<protocol::Upward> SampleUpwards() {
   const protocol::Fence fence{1, 2};
   std::vector<protocol::UpwardBody> bodies{
-      protocol::Hello{"1.2.3", "cluster/12/run1", 9, 2, 8, "fd00::7", fence, SampleWorkers()},
+      protocol::Hello{"1.2.3", "cluster/12/run1", 9, 2, 8, "fd00::7", fence, SampleWorkers(),
+                      "no program", 127},
       protocol::Ready{fence, SampleWorkers(), "10.0.0.1", 65535, "pid 12 holds device 3"},
       protocol::WorkerExited{fence, 3, 99, 137, 9, protocol::Cause::kMemory, "last words"},
       protocol::WorkerBroken{fence, 3, "communicator failed"},
