@@ -1,10 +1,12 @@
 #include "launcher/agent/exec_stage.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +14,7 @@
 
 #include "common/text.h"
 #include "launcher/agent/agent.h"
+#include "launcher/agent/files.h"
 
 namespace muster::agent {
 namespace {
@@ -44,6 +47,18 @@ Status SetCpus(const std::vector<int>& cpus) {
   const int error = errno;
   CPU_FREE(set);
   return result == 0 ? OkStatus() : FromErrno(error, "cannot take the worker's CPUs");
+}
+
+std::string InFolder(const std::string& file, const std::string& folder) {
+  return folder.empty() || file.starts_with('/') ? file : Concat(folder, "/", file);
+}
+
+// 0, or why the file cannot be executed.
+int Usable(const std::string& file) {
+  struct stat facts {};
+  if (stat(file.c_str(), &facts) != 0) return errno;
+  if (!S_ISREG(facts.st_mode)) return EISDIR;
+  return access(file.c_str(), X_OK) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -93,30 +108,84 @@ Result<ExecStage> ExecStageFromArguments(const std::vector<std::string>& argumen
   return stage;
 }
 
+bool IsCertain(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EISDIR:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Result<std::string> FindProgram(const std::string& program, const std::string& path,
-                                const std::string& node) {
-  const auto usable = [](const std::string& file) {
-    struct stat facts {};
-    return stat(file.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) &&
-           access(file.c_str(), X_OK) == 0;
-  };
+                                const std::string& node, const std::string& folder) {
   if (program.find('/') != std::string::npos) {
-    if (usable(program)) return program;
-    struct stat facts {};
-    if (stat(program.c_str(), &facts) == 0) {
-      return PermissionDenied(Concat("cannot run ", program, " on node ", node,
+    const std::string file = InFolder(program, folder);
+    const int error = Usable(file);
+    if (error == 0) return file;
+    if (error == EISDIR || error == EACCES) {
+      return PermissionDenied(Concat("cannot run ", file, " on node ", node,
                                      ": it is not an executable file (chmod +x, or start it with "
                                      "its interpreter)"));
     }
-    return NotFound(
-        Concat("program ", program, " is not there on node ", node, ": ", std::strerror(errno)));
+    std::string text =
+        Concat("program ", file, " is not there on node ", node, ": ", std::strerror(error));
+    return IsCertain(error) ? NotFound(std::move(text)) : Unavailable(std::move(text));
   }
-  for (const std::string_view folder : Split(path, ':')) {
-    const std::string file = Concat(folder.empty() ? "." : folder, "/", program);
-    if (usable(file)) return file;
+  int uncertain = 0;
+  for (const std::string_view entry : Split(path, ':')) {
+    const std::string file = InFolder(Concat(entry.empty() ? "." : entry, "/", program), folder);
+    const int error = Usable(file);
+    if (error == 0) return file;
+    if (!IsCertain(error)) uncertain = error;
   }
-  return NotFound(Concat("program ", Quote(program), " was not found on node ", node,
-                         "; its PATH there is ", path.empty() ? "(empty)" : path));
+  std::string text = Concat("program ", Quote(program), " was not found on node ", node,
+                            "; its PATH there is ", path.empty() ? "(empty)" : path);
+  if (uncertain == 0) return NotFound(std::move(text));
+  return Unavailable(Concat(text, ", where a folder gives: ", std::strerror(uncertain)));
+}
+
+Status CheckInterpreter(const std::string& file, const std::string& path, const std::string& node,
+                        const std::string& folder) {
+  // What the kernel looks at.
+  char buffer[256];
+  const Descriptor opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t count = opened.valid() ? read(opened.get(), buffer, sizeof(buffer)) : 0;
+  if (count < 3 || buffer[0] != '#' || buffer[1] != '!') return OkStatus();
+  std::string_view line(buffer + 2, static_cast<std::size_t>(count) - 2);
+  line = line.substr(0, line.find('\n'));
+  const auto word = [&line] {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    const std::string_view first = line.substr(0, line.find_first_of(" \t"));
+    line.remove_prefix(first.size());
+    return std::string(first);
+  };
+  const std::string interpreter = word();
+  if (interpreter.empty()) return OkStatus();
+  const int error = Usable(InFolder(interpreter, folder));
+  if (error != 0) {
+    std::string text =
+        Concat("cannot run ", file, " on node ", node, ": its first line names the interpreter ",
+               Quote(interpreter), ", which ",
+               error == EACCES || error == EISDIR ? "is no program" : "is not there");
+    return IsCertain(error) ? NotFound(std::move(text)) : Unavailable(std::move(text));
+  }
+  if (!interpreter.ends_with("/env")) return OkStatus();
+  std::string name = word();
+  if (name == "-S") name = word();
+  if (name.empty() || name.starts_with('-') || name.find('=') != std::string::npos) {
+    return OkStatus();
+  }
+  return FindProgram(name, path, node, folder)
+      .status()
+      .With(Concat("cannot run ", file, ", whose first line asks for ", name));
 }
 
 int ExecStageMain(std::vector<std::string> arguments) {

@@ -30,9 +30,16 @@ struct ExecStage {
 std::vector<std::string> ToArguments(const ExecStage& stage);
 Result<ExecStage> ExecStageFromArguments(const std::vector<std::string>& arguments);
 
-// The file that execvp would take, or a message naming program, node and PATH.
+// The file that execvp would take in `folder` ("": the current one), or a message naming program,
+// node and PATH: NotFound, PermissionDenied, or Unavailable where the file system does not say.
 Result<std::string> FindProgram(const std::string& program, const std::string& path,
-                                const std::string& node);
+                                const std::string& node, const std::string& folder = "");
+// The interpreter of a script's first line, and with `#!/usr/bin/env NAME` that name too. OK for
+// what is no script, or cannot be read.
+Status CheckInterpreter(const std::string& file, const std::string& path, const std::string& node,
+                        const std::string& folder);
+// Of stat, access and open: it is so, and will be so in a moment.
+bool IsCertain(int error);
 
 // The CPUs that this process may use.
 std::vector<int> AllowedCpus();

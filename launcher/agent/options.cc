@@ -22,6 +22,7 @@ void VisitMembers(Object& options, Visitor&& visit) {
   visit("program", options.program);
   visit("workers_per_agent", options.workers_per_agent);
   visit("state_dir", options.state_dir);
+  visit("state_token", options.state_token);
   visit("checkpoint_dir", options.checkpoint_dir);
   visit("local_dir", options.local_dir);
   visit("log_dir", options.log_dir);
@@ -32,6 +33,7 @@ void VisitMembers(Object& options, Visitor&& visit) {
   visit("beat_ns", options.beat);
   visit("lease_ns", options.lease);
   visit("stop_grace_ns", options.stop_grace);
+  visit("form_timeout_ns", options.form_timeout);
   visit("show_all_up_to", options.show_all_up_to);
 }
 

@@ -28,6 +28,7 @@ struct Options {
   std::vector<std::string> program;
   std::uint32_t workers_per_agent = 1;
   std::string state_dir;       // shared; empty with the plugin where none is known
+  std::string state_token;     // of the host, in a file there (node_check.h); "": none
   std::string checkpoint_dir;  // shared
   std::string local_dir;       // "": SLURM_TMPDIR, TMPDIR, /tmp in this order
   std::string log_dir;         // shared, one file per (attempt, round, rank)
@@ -41,6 +42,7 @@ struct Options {
   Duration beat = std::chrono::seconds(1);
   Duration lease = std::chrono::seconds(5);
   Duration stop_grace = std::chrono::seconds(20);
+  Duration form_timeout = std::chrono::minutes(30);
   // Ranks whose output the merged stream shows: all up to this many workers in the world.
   std::uint32_t show_all_up_to = 8;
 };

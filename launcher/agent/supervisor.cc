@@ -26,6 +26,12 @@ MachineConfig ConfigOf(const SupervisorSetup& setup, const protocol::AgentId& ag
   config.hello.agents_on_node = setup.place.agents_on_node;
   config.hello.slots = options.workers_per_agent;
   config.hello.address = setup.own_address;
+  if (setup.findings.problem) {
+    config.hello.problem = setup.findings.problem->text;
+    config.hello.problem_code = setup.findings.problem->exit_code;
+  }
+  config.endpoint = setup.endpoint;
+  config.first_contact_limit = options.form_timeout;
   config.beat = options.beat;
   config.lease = options.lease;
   config.stop_grace = options.stop_grace;

@@ -16,6 +16,7 @@
 #include "launcher/agent/folders.h"
 #include "launcher/agent/local_server.h"
 #include "launcher/agent/memory_watch.h"
+#include "launcher/agent/node_check.h"
 #include "launcher/agent/options.h"
 #include "launcher/agent/output.h"
 #include "launcher/agent/relay.h"
@@ -34,8 +35,10 @@ struct SupervisorSetup {
   Folders folders;
   std::string own_address;
   std::string interface;
+  std::string endpoint;          // the daemon's
   std::uint16_t probe_port = 9;  // where probes knock: the daemon's port
   protocol::Incarnation incarnation = 0;
+  NodeFindings findings;     // of its node, before it attends
   bool own_program = false;  // given to this agent itself: it is a task of the user's srun
 };
 

@@ -152,7 +152,13 @@ void SupervisorMachine::State::On(const BeatAnswerReceived& event, TimePoint now
 }
 
 void SupervisorMachine::State::On(const LinkUp& /*event*/, TimePoint now) {
+  if (link_told_at_) {
+    Emit(Say{false, Concat("reached the daemon at ", config_.endpoint, " after ",
+                           DescribeDuration(now - *link_down_since_))});
+  }
   link_ = true;
+  link_was_up_ = true;
+  link_told_at_.reset();
   link_down_since_.reset();
   beats_.clear();
   hello_at_ = now;
@@ -172,6 +178,7 @@ void SupervisorMachine::State::On(const LinkUp& /*event*/, TimePoint now) {
 
 void SupervisorMachine::State::On(const LinkDown& event, TimePoint now) {
   link_ = false;
+  link_trouble_ = event.reason.message();
   if (!link_down_since_) link_down_since_ = now;
   if (!event.final || link_final_) return;
   link_final_ = true;

@@ -54,6 +54,13 @@ struct MachineConfig {
   Duration goodbye_limit = std::chrono::seconds(2);
   // Without the daemon and without a parent: nobody will come back.
   Duration lost_limit = std::chrono::seconds(60);
+  // The daemon's address, for people.
+  std::string endpoint;
+  // An agent that has never reached the daemon is of no use after this long.
+  Duration first_contact_limit = std::chrono::minutes(30);
+  // Silence of the daemon is told after the first, and again after each of the second.
+  Duration silence_told_after = std::chrono::seconds(5);
+  Duration silence_told_again = std::chrono::minutes(1);
   // The agent ends with the run's exit code: it is a task of the user's own srun. Else with 0,
   // since the host speaks for the run.
   bool end_with_verdict = false;

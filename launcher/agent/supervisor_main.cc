@@ -35,6 +35,9 @@ constexpr Duration kOutputLimit = std::chrono::seconds(5);
 constexpr Duration kLockLimit = std::chrono::seconds(1);
 constexpr Duration kRouteLimit = std::chrono::seconds(60);
 constexpr int kRoutePauseMs = 500;
+// A shared folder that answers later may as well hang; what is wrong there shows at a worker's
+// start.
+constexpr Duration kNodeCheckLimit = std::chrono::seconds(5);
 constexpr Duration kKillLimit = std::chrono::seconds(5);
 
 Result<std::string> ReadSecret(int socket) {
@@ -116,6 +119,7 @@ Result<SupervisorSetup> Process::Setup() {
   setup.interface = own.interface;
   MUSTER_ASSIGN_OR_RETURN(const network::Endpoint daemon, network::ParseEndpoint(own.endpoint));
   setup.probe_port = daemon.port;
+  setup.endpoint = own.endpoint;
   while (setup.incarnation == 0) {
     MUSTER_ASSIGN_OR_RETURN(setup.incarnation, RandomSeed());
   }
@@ -127,6 +131,12 @@ Result<SupervisorSetup> Process::Setup() {
   Wipe(&options.secret);
   if (!client.ok()) return client.status();
   client_ = std::move(client).value();
+  setup.findings = CheckNodeWithin(NodeCheckOf(setup.options, setup.environment, setup.place),
+                                   kNodeCheckLimit, {signals_.get(), socket_.get()});
+  for (const std::string& warning : setup.findings.warnings) LogWarning(warning);
+  if (setup.findings.problem) {
+    LogError(Concat(setup.place.node, " cannot take part: ", setup.findings.problem->text));
+  }
   return setup;
 }
 

@@ -5,6 +5,7 @@
 #include "common/check.h"
 #include "common/text.h"
 #include "launcher/agent/supervisor_state.h"
+#include "proto/environment.h"
 
 namespace muster::agent {
 
@@ -35,6 +36,10 @@ std::optional<TimePoint> SupervisorMachine::State::NextDeadline() const {
   if (!Closing()) {
     if (stop_at_) at_latest(*stop_at_);
     if (parent_gone_ && link_down_since_) at_latest(*link_down_since_ + config_.lost_limit);
+    if (const std::optional<TimePoint> told = SilenceToldAt()) at_latest(*told);
+    if (link_down_since_ && !link_was_up_) {
+      at_latest(*link_down_since_ + config_.first_contact_limit);
+    }
   }
   if (goodbye_until_) at_latest(*goodbye_until_);
   return next;
@@ -72,12 +77,43 @@ void SupervisorMachine::State::OnTimers(TimePoint now) {
   }
   if (Closing()) return;
   if (stop_at_ && now >= *stop_at_) stopping_ = true;
+  WaitForLink(now);
   if (parent_gone_ && link_down_since_ && now >= *link_down_since_ + config_.lost_limit) {
     stopping_ = true;
     stop_code_ = 1;
     stop_reason_ = Concat("no daemon for ", DescribeDuration(config_.lost_limit),
                           " and who started this agent is gone");
   }
+}
+
+std::optional<TimePoint> SupervisorMachine::State::SilenceToldAt() const {
+  if (!link_down_since_) return std::nullopt;
+  return link_told_at_ ? *link_told_at_ + config_.silence_told_again
+                       : *link_down_since_ + config_.silence_told_after;
+}
+
+void SupervisorMachine::State::WaitForLink(TimePoint now) {
+  if (!link_down_since_ || stopping_) return;
+  const Duration lasted = now - *link_down_since_;
+  const std::string since =
+      Concat("the daemon at ", config_.endpoint,
+             link_was_up_ ? " has not been reached for " : " was never reached in ",
+             DescribeDuration(lasted), " (", link_trouble_, ")");
+  if (!link_was_up_ && lasted >= config_.first_contact_limit) {
+    stopping_ = true;
+    stop_code_ = exit_code::kCouldNotForm;
+    stop_reason_ = Concat("agent ", protocol::ToString(config_.agent.key), " gives up: ", since,
+                          "; let ", config_.agent.key.node,
+                          " reach that address (a firewall between nodes of one job?)");
+    return;
+  }
+  if (now < *SilenceToldAt()) return;
+  link_told_at_ = now;
+  Emit(Say{true, Concat(since, "; it tries again ",
+                        link_was_up_
+                            ? std::string("until it answers")
+                            : Concat("for ", DescribeDuration(config_.first_contact_limit - lasted),
+                                     " more"))});
 }
 
 // Cut off from the daemon, its ranks may soon live elsewhere too: they stop before the lease ends.

@@ -93,6 +93,9 @@ class SupervisorMachine::State {
   // supervisor_reconcile.cc
   void Reconcile(TimePoint now);
   void OnTimers(TimePoint now);
+  // While the daemon is not reached: says so, and gives up where it never was.
+  void WaitForLink(TimePoint now);
+  std::optional<TimePoint> SilenceToldAt() const;
   void FreezeIfCutOff(TimePoint now);
   std::optional<TimePoint> FreezeAt() const;
   void End(Slot slot, Worker& worker, TimePoint now);
@@ -127,6 +130,9 @@ class SupervisorMachine::State {
   bool link_ = false;
   bool link_final_ = false;
   std::optional<TimePoint> link_down_since_;
+  std::string link_trouble_;  // the newest reason
+  bool link_was_up_ = false;
+  std::optional<TimePoint> link_told_at_;
   TimePoint next_beat_{};
   std::uint64_t beat_sequence_ = 0;
   std::map<std::uint64_t, TimePoint> beats_;  // sent and not answered

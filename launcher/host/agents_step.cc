@@ -16,6 +16,9 @@ namespace {
 constexpr std::size_t kTries = 4;
 constexpr Duration kTriesWithin = std::chrono::seconds(60);
 constexpr Duration kFirstPause = std::chrono::milliseconds(500);
+// One that could not form after this long has tried to reach the daemon for all its time; sooner,
+// its node was still held by an agent that ends.
+constexpr Duration kTriedInVain = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -23,6 +26,7 @@ struct AgentsStep::Slot {
   StepProcess process;
   Child child;
   std::deque<TimePoint> ends;
+  TimePoint started{};
   agent::EventLoop::Id pause = 0;
   bool added = false;  // not to be started again
   bool over = false;   // and will not be
@@ -60,6 +64,7 @@ Status AgentsStep::Add(StepProcess process) {
 }
 
 Status AgentsStep::StartSlot(Slot* slot) {
+  slot->started = SteadyNow();
   return slot->child
       .Start(loop_, slot->process.request,
              [this, slot](int wait_status) { OnExit(slot, wait_status); })
@@ -78,7 +83,9 @@ void AgentsStep::OnExit(Slot* slot, int wait_status) {
   slot->ends.push_back(now);
   while (now - slot->ends.front() > kTriesWithin) slot->ends.pop_front();
   const int code = ShellCode(wait_status);
-  if (slot->added || code == 0 || code == exit_code::kUsage || slot->ends.size() >= kTries) {
+  const bool in_vain = code == exit_code::kCouldNotForm && now - slot->started >= kTriedInVain;
+  const bool repeated = code != 0 && code != exit_code::kUsage && !in_vain && !slot->added;
+  if (!repeated || slot->ends.size() >= kTries) {
     slot->over = true;
     events_.ended(slot->process, how);
     return;

@@ -22,11 +22,16 @@ constexpr Duration kStopGrace = std::chrono::seconds(5);
 // sysexits' usage, data and system errors: it would end so again.
 bool IsFinal(int code) { return code == 64 || code == 65 || code == 71; }
 
+bool IsProgram(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
+}
+
 }  // namespace
 
 Result<std::string> FindDaemon(const std::string& from_environment) {
   if (!from_environment.empty()) {
-    if (access(from_environment.c_str(), X_OK) == 0) return from_environment;
+    if (IsProgram(from_environment)) return from_environment;
     return NotFound(Concat("MUSTER_RENDEZVOUSD names ", from_environment,
                            ", which is no program; unset it or correct it"));
   }
@@ -34,9 +39,9 @@ Result<std::string> FindDaemon(const std::string& from_environment) {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return NotFound(Concat("cannot read /proc/self/exe: ", error.message()));
   std::string beside = (self.parent_path() / "rendezvousd").string();
-  if (access(beside.c_str(), X_OK) == 0) return beside;
-  return NotFound(Concat("the daemon ", beside, " is missing; install it beside ", self.string(),
-                         " or set MUSTER_RENDEZVOUSD"));
+  if (IsProgram(beside)) return beside;
+  return NotFound(Concat("the daemon ", beside, " is missing or no program; install it beside ",
+                         self.string(), " or set MUSTER_RENDEZVOUSD"));
 }
 
 DaemonKeeper::DaemonKeeper(agent::EventLoop* loop, std::string program,
@@ -72,11 +77,12 @@ void DaemonKeeper::OnExit(int wait_status) {
   while (now - deaths_.front() > kTriesWithin) deaths_.pop_front();
   const std::string how = DescribeWaitStatus(wait_status);
   if (WIFEXITED(wait_status) && IsFinal(WEXITSTATUS(wait_status))) {
-    events_.given_up(Concat("the daemon ended with ", how, "; its own message stands above"));
+    events_.given_up(
+        Concat("the daemon ", program_, " ended with ", how, "; its own message stands above"));
     return;
   }
   if (deaths_.size() >= kTries) {
-    events_.given_up(Concat("the daemon ended ", deaths_.size(), " times within ",
+    events_.given_up(Concat("the daemon ", program_, " ended ", deaths_.size(), " times within ",
                             DescribeDuration(kTriesWithin), ", last with ", how));
     return;
   }

@@ -117,6 +117,7 @@ Status MakeFolders(const LaunchInput& input, Launch* launch) {
       Absolute(input.options.checkpoint_dir, input.folder, launch->files.folder + "/checkpoints");
   launch->log_dir = Absolute(input.options.log_dir, input.folder, launch->files.folder + "/logs");
   MUSTER_RETURN_IF_ERROR(PrepareFolder(launch->files.folder));
+  MUSTER_ASSIGN_OR_RETURN(launch->state_token, WriteSharedToken(launch->files.folder));
   for (const auto& [folder, option] : {std::pair{launch->checkpoint_dir, "--checkpoint-dir"},
                                        std::pair{launch->log_dir, "--log-dir"}}) {
     if (const Status made = agent::MakeFolders(folder); !made.ok()) {
@@ -205,6 +206,8 @@ agent::Options AgentOptions(const LaunchInput& input, const Launch& launch) {
   options.program = input.program;
   options.workers_per_agent = launch.plan.workers_per_node;
   options.state_dir = launch.files.folder;
+  options.state_token = launch.state_token;
+  options.form_timeout = input.options.form_timeout;
   options.checkpoint_dir = launch.checkpoint_dir;
   options.local_dir = input.options.local_dir;
   options.log_dir = launch.log_dir;

@@ -40,6 +40,7 @@ struct Launch {
   std::string job;   // "" without Slurm
   std::string base;  // of the state folder
   RunFiles files;
+  std::string state_token;  // in a file of the state folder
   std::string checkpoint_dir;
   std::string log_dir;
   std::string journal_dir;  // on this machine's own disk; removed at the end

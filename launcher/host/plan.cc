@@ -168,6 +168,8 @@ class Planner {
     return OkStatus();
   }
 
+  // More workers than nodes can be given is an error (Shape). More workers than a node has CPUs or
+  // GPUs is a warning: several may share one, and only NCCL refuses a GPU that two ranks use.
   void Slots(int workers) {
     const slurm::Allocation& allocation = input_.allocation;
     if (plan_.local) return;

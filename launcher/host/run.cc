@@ -276,6 +276,7 @@ void Run::CleanUp() {
   }
   std::error_code ignored;
   std::filesystem::remove(launch_.files.OperatorFile(), ignored);
+  RemoveSharedToken(launch_.files.folder);
   std::filesystem::remove_all(launch_.journal_dir, ignored);
   std::filesystem::remove(std::filesystem::path(launch_.journal_dir).parent_path(), ignored);
   MarkEnded(launch_);

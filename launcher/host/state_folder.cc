@@ -6,7 +6,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "common/entropy.h"
 #include "common/text.h"
+#include "launcher/agent/node_check.h"
 #include "launcher/host/small_file.h"
 
 namespace muster::host {
@@ -76,6 +78,26 @@ Status PrepareFolder(const std::string& path) {
   if (Status status = WriteWhole(probe, "muster\n"); !status.ok()) return because(status);
   unlink(probe.c_str());
   return OkStatus();
+}
+
+Result<std::string> WriteSharedToken(const std::string& folder) {
+  RemoveSharedToken(folder);
+  MUSTER_ASSIGN_OR_RETURN(const std::uint64_t number, RandomSeed());
+  std::string token = agent::ShortHash(Concat(number));
+  MUSTER_RETURN_IF_ERROR(WriteWhole(agent::TokenFile(folder, token), token + "\n"));
+  return token;
+}
+
+void RemoveSharedToken(const std::string& folder) {
+  const std::filesystem::path prefix =
+      std::filesystem::path(agent::TokenFile(folder, "")).filename();
+  std::vector<std::filesystem::path> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().filename().string().starts_with(prefix.string()))
+      found.push_back(entry.path());
+  }
+  for (const std::filesystem::path& path : found) std::filesystem::remove(path, ignored);
 }
 
 std::string RunFiles::VerdictFile(std::uint32_t attempt) const {

@@ -35,6 +35,11 @@ std::string StateBase(const std::string& given, const slurm::Allocation& allocat
 // folder, the reason and --state-dir.
 Status PrepareFolder(const std::string& path);
 
+// Writes a new token into the folder and gives it: agents look for it, each on its own node, since
+// a folder of that name may be another one there. Those of earlier attempts are removed.
+Result<std::string> WriteSharedToken(const std::string& folder);
+void RemoveSharedToken(const std::string& folder);
+
 struct RunFiles {
   std::string folder;
   std::string SpecFile() const { return folder + "/spec.json"; }

@@ -22,6 +22,7 @@ NOT_FOR_READERS = {
     "muster-train: ": "a prefix",
     "printed more than 32 MiB": "no program of Slurm does",
     "was taken and removed again and again": "a race that nobody wins for a hundred times",
+    ", where a folder gives: ": "part of a sentence that is there",
     "pipe: ": "the system's own words follow",
 }
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')

@@ -12,7 +12,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Run, Settings, alive, children, state, wait_for  # noqa: E402
+from harness import SECOND, Run, Settings, alive, children, state, wait_for  # noqa: E402
 
 WORKER = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")]
 
@@ -186,6 +186,24 @@ class AgentTest(unittest.TestCase):
         self.assertIn("was not found on node local0", text)
         self.assertIn("its PATH there is", text)
         self.assertEqual(run.exit_code(), 0, "closed by the daemon")
+
+    def test_another_state_folder_starts_no_worker(self):
+        run = self.run_of(["sh", "-c", "echo it-ran"], workers=1,
+                          options={"state_dir": "/tmp", "state_token": "of-another-folder"}).start()
+        self.assertEqual(run.exit_code(), 0, "closed by the daemon")
+        self.assertRegex(run.read("err-local0"), "/tmp on node local0 is not the one.*--state-dir")
+        self.assertNotIn("it-ran", run.read("out-local0"))
+
+    def test_a_daemon_that_is_never_reached(self):
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))  # bound and not listening: refused
+            endpoint = "127.0.0.1:%d" % closed.getsockname()[1]
+            run = self.run_of(["sh", "-c", "echo it-ran"], workers=1,
+                              options={"endpoints": [endpoint], "form_timeout_ns": 7 * SECOND}).start()
+            self.assertEqual(run.exit_code(), 69)
+        text = run.read("err-local0")
+        self.assertIn(f"the daemon at {endpoint} was never reached in 5", text)
+        self.assertIn("gives up", text)
 
     def test_the_plugins_way_in_brings_its_own_program(self):
         run = self.run_of([], workers=1)

@@ -106,6 +106,7 @@ class Run:
             "beat_ns": SECOND // 2, "lease_ns": 5 * SECOND, "stop_grace_ns": 2 * SECOND,
             **(options or {}),
         }
+        os.mkdir(os.path.join(self.folder, "logs"))  # as the host does
         self.daemon = None
         self.agents = {}
         self.files = []

@@ -186,8 +186,44 @@ class Failures(LocalTest):
 
     def test_a_daemon_that_keeps_dying_ends_the_run_with_a_reason(self):
         self.muster("run", "--local", "1", "--", "sleep", "60", code=69, MUSTER_RENDEZVOUSD="/bin/false")
-        self.assertIn("the daemon ended", self.errors)
+        self.assertIn("the daemon /bin/false ended 3 times", self.errors)
         self.assert_nothing_left()
+
+
+    def test_a_daemon_that_is_no_program_is_named(self):
+        (self.folder / "text").write_text("no program")
+        (self.folder / "damaged").write_text("no program either")
+        (self.folder / "damaged").chmod(0o755)
+        for name in ("missing", "tmp", "text", "damaged"):
+            with self.subTest(name):
+                path = str(self.folder / name)
+                output = self.muster("run", "--local", "--", "echo", "it-ran", code=69, MUSTER_RENDEZVOUSD=path)
+                self.assertIn(path, self.errors)
+                self.assertNotIn("it-ran", output)
+        self.assert_nothing_left()
+
+    def test_a_script_whose_interpreter_is_missing(self):
+        script = self.folder / "train"
+        script.write_text("#!/opt/no-such-python -u\n")
+        script.chmod(0o755)
+        self.muster("run", "--local", "2x1", "--", "./train", code=127)
+        self.assertIn("/opt/no-such-python", self.errors)
+        self.assertRegex(self.errors, r"local\d cannot take part")
+        self.assert_nothing_left()
+
+    def test_operators_without_a_daemon_are_answered_from_files(self):
+        process = self.start("run", "--local", "--state-dir", "state", "--", "sh", "-c", NOTE + "exec sleep 600")
+        self.wait(self.notes, "a worker")
+        daemon = next(pid for pid, line in marked(self.mark) if "rendezvousd" in line.split()[0])
+        os.kill(daemon, signal.SIGSTOP)
+        try:
+            status = json.loads(self.muster("status", "--json", "state"))
+        finally:
+            os.kill(daemon, signal.SIGCONT)
+        self.assertEqual(status["name"], "run1", status)
+        process.send_signal(signal.SIGINT)
+        self.end(process)
+        self.assertEqual(process.returncode, 123, self.errors)
 
 
 class Stops(LocalTest):

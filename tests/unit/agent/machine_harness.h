@@ -99,6 +99,7 @@ class World {
     signals.clear();
     rounds.clear();
     endings.clear();
+    said.clear();
     finish.reset();
     binds = releases = sweeps = 0;
   }
@@ -129,6 +130,7 @@ class World {
   std::vector<SendRound> rounds;
   std::vector<SendRoundEnding> endings;
   std::optional<Finish> finish;
+  std::vector<std::string> said;
   std::uint64_t beats = 0;
   int binds = 0;
   int releases = 0;
@@ -153,6 +155,8 @@ class World {
       endings.push_back(*ending);
     } else if (const auto* end = std::get_if<Finish>(&effect)) {
       finish = *end;
+    } else if (const auto* say = std::get_if<Say>(&effect)) {
+      said.push_back(say->text);
     }
     binds += std::holds_alternative<BindPort>(effect) ? 1 : 0;
     releases += std::holds_alternative<ReleasePort>(effect) ? 1 : 0;

@@ -54,6 +54,16 @@ TEST_F(AgentsStepTest, AnOrderlyEndIsNotRepeated) {
   EXPECT_EQ(step_->restarts(), 0);
 }
 
+TEST_F(AgentsStepTest, WhoTriedInVainForLongIsNotRepeatedWhoWasRefusedAtOnceIs) {
+  Make({"sleep 5.2; exit 69"});
+  ASSERT_TRUE(loop_.Run().ok());
+  EXPECT_EQ(step_->restarts(), 0);
+  ended_.clear();
+  Make({"exit 69"});
+  ASSERT_TRUE(loop_.Run().ok());
+  EXPECT_EQ(step_->restarts(), 3);
+}
+
 TEST_F(AgentsStepTest, ADeathIsRepeatedSomeTimes) {
   Make({"kill -9 $$"});
   ASSERT_TRUE(loop_.Run().ok());

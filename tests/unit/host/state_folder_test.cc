@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string>
 
+#include "launcher/agent/node_check.h"
+
 namespace muster::host {
 namespace {
 
@@ -46,6 +48,23 @@ TEST_F(StateFolder, IsMadePrivateAndProven) {
   ASSERT_TRUE(PrepareFolder(path).ok());
   EXPECT_EQ(ModeOf(path), 0700U);
   EXPECT_TRUE(std::filesystem::is_empty(path)) << "the probe is gone";
+}
+
+TEST_F(StateFolder, ATokenIsNewEachTimeAndAlone) {
+  const auto files = [this] {
+    return std::distance(std::filesystem::directory_iterator(folder_), {});
+  };
+  const Result<std::string> first = WriteSharedToken(folder_);
+  ASSERT_TRUE(first.ok());
+  EXPECT_TRUE(std::filesystem::exists(agent::TokenFile(folder_, *first)));
+  const Result<std::string> second = WriteSharedToken(folder_);
+  ASSERT_TRUE(second.ok());
+  EXPECT_NE(*first, *second);
+  EXPECT_TRUE(std::filesystem::exists(agent::TokenFile(folder_, *second)));
+  EXPECT_EQ(files(), 1);
+  RemoveSharedToken(folder_);
+  EXPECT_EQ(files(), 0);
+  RemoveSharedToken(folder_ + "/none");
 }
 
 TEST_F(StateFolder, WhatCannotBeWrittenIsNamedWithTheOption) {
