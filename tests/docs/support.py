@@ -27,7 +27,7 @@ class ReaderTest(unittest.TestCase):
         self.addCleanup(self.clean)
         self.mark = uuid.uuid4().hex
         home, temporary, tools = (self.folder / name for name in ("home", "tmp", "tools"))
-        for path in (home / "bin", temporary, tools):
+        for path in (home, temporary, tools):
             path.mkdir(parents=True)
         (tools / "python").symlink_to(sys.executable)
         (self.folder / "build").symlink_to(self.build)
