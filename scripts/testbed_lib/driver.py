@@ -37,7 +37,10 @@ class Driver:
 
     def status(self):
         """What `testbed status --json` prints; its exit status says no more than the value `up`."""
-        return json.loads(self.testbed("status", "--json", check=False).stdout)
+        done = self.testbed("status", "--json", check=False)
+        if not done.stdout:
+            raise TestbedError(done.stderr.strip())
+        return json.loads(done.stdout)
 
     def nodes(self):
         """The names of the nodes, powered on or off."""

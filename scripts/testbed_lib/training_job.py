@@ -38,7 +38,7 @@ class TrainingJob:
     def verdicts(self):
         """The verdict of each attempt that has ended, by attempt."""
         paths = self.folder.rglob("verdict-*.json")
-        return {int(path.stem.split("-")[1]): json.loads(path.read_text()) for path in paths}
+        return {int(path.stem.split("-")[1]): json.loads(path.read_text())["verdict"] for path in paths}
 
     def newest_step(self):
         return max((e["step"] for e in self.events("step")), default=-1)
