@@ -49,6 +49,20 @@ class Reader {
     return std::optional<T>(number.value());
   }
 
+  // "4", "a100:4" or "a100:2,v100:2": how many in all.
+  Result<std::optional<int>> Devices(std::string_view name) const {
+    const std::string_view text = Text(name);
+    if (text.empty()) return std::optional<int>();
+    int total = 0;
+    for (const std::string_view part : Split(text, ',')) {
+      const std::string_view count = part.substr(part.rfind(':') + 1);  // npos + 1 is 0
+      const Result<int> number = ParseInteger<int>(name, count, 0, kMaxCount);
+      if (!number.ok()) return Wrong(name, text, "is no number of devices");
+      total += number.value();
+    }
+    return std::optional<int>(total);
+  }
+
   Result<std::vector<std::string>> Hosts(std::string_view name) const {
     const std::string_view text = Text(name);
     Result<std::vector<std::string>> hosts = ExpandHostList(text);
@@ -250,6 +264,10 @@ Result<Allocation> ReadAllocation(const EnvironmentMap& environment,
                             reader.Counts("SLURM_JOB_CPUS_PER_NODE", out.nodes.size()));
   }
   MUSTER_ASSIGN_OR_RETURN(out.gpus_on_node, reader.Number<int>("SLURM_GPUS_ON_NODE", 0, kMaxCount));
+  if (!out.gpus_on_node) {
+    // The shell of salloc knows only what was asked for.
+    MUSTER_ASSIGN_OR_RETURN(out.gpus_on_node, reader.Devices("SLURM_GPUS_PER_NODE"));
+  }
   if (step_id.has_value()) {
     MUSTER_ASSIGN_OR_RETURN(out.step, ReadStep(reader, *step_id, out, !explicit_hosts.empty()));
     return out;

@@ -49,10 +49,15 @@ constexpr std::array<ErrorText, 30> kErrorTexts = {{
 }  // namespace
 
 Status StatusFromTool(std::string_view tool, int exit_code, std::string_view error_output) {
-  const std::string_view text = Trim(error_output);
+  // Several lines are one sentence here.
+  std::string text;
+  for (const std::string_view line : Split(Trim(error_output), '\n')) {
+    const std::string_view part = Trim(line);
+    if (!part.empty()) text += Concat(text.empty() ? "" : "; ", part);
+  }
   StatusCode code = StatusCode::kUnknown;
   for (const ErrorText& entry : kErrorTexts) {
-    if (text.find(entry.text) != std::string_view::npos) {
+    if (text.find(entry.text) != std::string::npos) {
       code = entry.code;
       break;
     }

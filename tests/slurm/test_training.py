@@ -108,6 +108,17 @@ class Training(SlurmTest):
         self._power_on_all()
         self.assertEqual(self.digest(output), self.undisturbed("gloo"))
 
+    def test_scancel_loses_no_step(self):
+        """Slurm's TERM and the agent's come one after the other; the step at which all stop is saved."""
+        job = self.train("--stop-grace", "5s", nodes=2)
+        self.wait_step(27, job=job)
+        self.driver.run("ctl", "scancel", str(job))
+        output = self.finish(job, 40, "CANCELLED")
+        events = json_lines(self.folder / "train.jsonl")
+        last = max(e["step"] for e in events if e.get("event") == "step")
+        self.assertEqual(max(e["step"] for e in events if e.get("event") == "checkpoint"), last, output)
+        self.assertLess(last, STEPS, output)
+
     def _power_on_all(self):
         for host in self.driver.status()["hosts"]:
             if host["power"] == "off":

@@ -16,7 +16,9 @@ void OnSignal(int number) { caught = number; }
 void CatchStopSignals() {
   struct sigaction action {};
   action.sa_handler = OnSignal;
-  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  // It stays: Slurm's TERM and the agent's come within milliseconds, and the second must not end
+  // what the first has asked to save. Who does not want to wait has KILL.
+  action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGUSR1, &action, nullptr);

@@ -118,6 +118,17 @@ TEST(AllocationTest, AStepHasItsOwnNumbers) {
   EXPECT_EQ(a.step->rank, 2);
 }
 
+TEST(AllocationTest, DevicesOfAnSallocShellAreThoseAskedFor) {
+  for (const auto& [text, count] : std::map<std::string, int>{
+           {"4", 4}, {"a100:4", 4}, {"gpu:a100:2", 2}, {"a100:2,v100:1", 3}, {"0", 0}}) {
+    EnvironmentMap e = Batch();
+    e["SLURM_GPUS_PER_NODE"] = text;
+    EXPECT_EQ(ReadAllocation(e).value().gpus_on_node, count) << text;
+    e["SLURM_GPUS_ON_NODE"] = "8";  // a fact is worth more
+    EXPECT_EQ(ReadAllocation(e).value().gpus_on_node, 8) << text;
+  }
+}
+
 TEST(AllocationTest, ArrayTaskHetComponentRestartsAndDevices) {
   EnvironmentMap e = Batch();
   e["SLURM_ARRAY_JOB_ID"] = "7";
@@ -182,6 +193,8 @@ TEST(AllocationTest, TheImpossibleIsRefusedByNameAndValue) {
                          Bad{"SLURM_RESTART_COUNT", "-1"},
                          Bad{"SLURM_RESTART_COUNT", "1.5"},
                          Bad{"SLURM_GPUS_ON_NODE", "gpu:4"},
+                         Bad{"SLURM_GPUS_PER_NODE", "a100:many"},
+                         Bad{"SLURM_GPUS_PER_NODE", "a100:2,"},
                          Bad{"SLURM_NTASKS", "0"},
                          Bad{"SLURM_NTASKS", "many"},
                          Bad{"SLURM_ARRAY_JOB_ID", "7"},
