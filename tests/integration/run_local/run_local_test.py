@@ -142,7 +142,8 @@ class Ends(LocalTest):
 class Failures(LocalTest):
     def forever_in_round_one(self, *options):
         process = self.start("run", *options, "--local", "2x2", "--", "sh", "-c",
-                             NOTE + 'if [ "$MUSTER_ROUND" = 1 ]; then exec sleep 600; fi')
+                             # Round 2 lasts long enough for the host to look at it.
+                             NOTE + 'if [ "$MUSTER_ROUND" = 1 ]; then exec sleep 600; fi; sleep 1')
         self.wait(lambda: len(self.notes()) >= 4 or process.poll() is not None, "four workers")
         self.assertIsNone(process.poll(), process.returncode)
         return process
