@@ -1,8 +1,10 @@
 #include "common/log.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -16,7 +18,8 @@ namespace {
 constexpr int kMaxBlockedMilliseconds = 1000;
 
 std::atomic<int> log_descriptor{STDERR_FILENO};
-std::atomic<int> level_set{-1};  // -1: MUSTER_LOG has not been read
+std::atomic<bool> given_up{false};  // the last line found no room
+std::atomic<int> level_set{-1};     // -1: MUSTER_LOG has not been read
 
 std::string_view Prefix(LogLevel level) {
   switch (level) {
@@ -32,19 +35,33 @@ std::string_view Prefix(LogLevel level) {
   return "muster: ";
 }
 
-// Whatever goes wrong here has no better place to be reported.
+// True if a write of up to PIPE_BUF bytes will not block, now or within kMaxBlockedMilliseconds. A
+// pipe that was given up once is not waited for again until somebody reads it.
+bool HasRoom(int descriptor) {
+  pollfd wait{.fd = descriptor, .events = POLLOUT, .revents = 0};
+  const int patience = given_up.load(std::memory_order_relaxed) ? 0 : kMaxBlockedMilliseconds;
+  int ready = 0;
+  do {
+    ready = poll(&wait, 1, patience);
+  } while (ready < 0 && errno == EINTR);
+  given_up.store(ready == 0, std::memory_order_relaxed);
+  return ready > 0;
+}
+
+// Asks before each piece, since the descriptor is shared and most often blocks. Whatever goes wrong
+// here has no better place to be reported.
 void WriteAll(std::string_view bytes) {
   const int descriptor = log_descriptor.load(std::memory_order_relaxed);
+  if (descriptor < 0) return;
   while (!bytes.empty()) {
-    const ssize_t count = write(descriptor, bytes.data(), bytes.size());
-    if (count >= 0) {
+    if (!HasRoom(descriptor)) return;
+    const ssize_t count =
+        write(descriptor, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
+    if (count > 0) {
       bytes.remove_prefix(static_cast<std::size_t>(count));
-      continue;
+    } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
+      return;
     }
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN) return;
-    pollfd wait{.fd = descriptor, .events = POLLOUT, .revents = 0};
-    if (poll(&wait, 1, kMaxBlockedMilliseconds) <= 0) return;
   }
 }
 

@@ -5,8 +5,8 @@
 // One write(2) a line and nothing kept in memory: the host, its daemon and several agents share one
 // stderr, lines up to PIPE_BUF come out whole, and the last line before a crash is out. That is why
 // it is not spdlog (buffers, locks, threads, a heavy header); log files of workers are another
-// thing. Thread-safe. A stderr that nobody reads delays the caller by a second at most, then the
-// line is lost.
+// thing. Thread-safe. A pipe that nobody reads delays the caller by a second once; that line and
+// those after it are lost until somebody reads again.
 //
 // MUSTER_LOG=error|warning|info|debug chooses what is shown (info if unset). Never pass a secret.
 

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/text.h"
+#include "common/time.h"
 
 namespace muster {
 namespace {
@@ -102,6 +106,30 @@ TEST_F(LogTest, AReaderThatIsGoneOrStuckDoesNotStopTheCaller) {
   for (int i = 0; i < 17; ++i) LogInfo(std::string(4000, 'x'));  // more than the pipe holds
   SetLogDescriptor(-1);
   LogInfo("into nothing");
+}
+
+// A pipe blocks unless somebody has changed it: the host's stderr is like that.
+TEST_F(LogTest, AStuckReaderOfABlockingPipeDelaysTheCallerOnceAndNotForEver) {
+  signal(SIGPIPE, SIG_IGN);
+  const TimePoint begin = SteadyNow();
+  std::atomic<bool> done{false};
+  std::thread watchdog([this, begin, &done] {
+    while (!done && SteadyNow() - begin < std::chrono::seconds(20)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    if (!done) close(std::exchange(pipe_[0], -1));  // wakes the writer
+  });
+  for (int i = 0; i < 30; ++i) LogInfo(std::string(4000, 'x'));
+  done = true;
+  watchdog.join();
+  EXPECT_LT(SteadyNow() - begin, std::chrono::seconds(5));
+  // Somebody reads again: lines come again.
+  char buffer[1 << 16];
+  ASSERT_GT(read(pipe_[0], buffer, sizeof(buffer)), 0);
+  LogInfo("seen");
+  const ssize_t count = read(pipe_[0], buffer, sizeof(buffer));
+  ASSERT_GT(count, 0);
+  EXPECT_TRUE(std::string_view(buffer, static_cast<std::size_t>(count)).ends_with("seen\n"));
 }
 
 }  // namespace
