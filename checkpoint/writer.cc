@@ -114,14 +114,29 @@ Status CheckShardFiles(const std::string& temporary, const Manifest& manifest) {
   return OkStatus();
 }
 
-// Moves a damaged entry out of the way; a good one stays.
+// Moves a damaged entry of this run out of the way. A good one stays, and so does whatever cannot
+// be judged: another run's, a newer version's, one that the file system does not give us now.
 Status ClearPlace(FileOperations& files, const std::string& folder, const std::string& entry,
                   const Manifest& manifest) {
   struct stat info {};
-  if (lstat(entry.c_str(), &info) != 0) return OkStatus();
-  if (VerifyEntry(entry).ok()) {
+  if (lstat(entry.c_str(), &info) != 0) {
+    return errno == ENOENT ? OkStatus() : FromErrno(errno, "cannot look at " + entry);
+  }
+  const auto there = ReadManifest(entry);
+  if (there.ok() && there->run != manifest.run) {
+    return FailedPrecondition(Concat(entry, " belongs to run ", Quote(there->run),
+                                     ": nothing is saved for run ", Quote(manifest.run),
+                                     " at step ", manifest.step,
+                                     "; give each run a checkpoint folder of its own"));
+  }
+  const Status status = there.ok() ? VerifyEntry(entry).status() : there.status();
+  if (status.ok()) {
     return AlreadyExists(
         Concat("there is a good checkpoint of step ", manifest.step, " at ", entry, "; it stays"));
+  }
+  // NotFound: it has no manifest, or no shard that the manifest names.
+  if (status.code() != StatusCode::kDataLoss && status.code() != StatusCode::kNotFound) {
+    return status.With("the place of the checkpoint is taken");
   }
   MUSTER_ASSIGN_OR_RETURN(const std::string name,
                           MakeLeftoverName(LeftoverKind::kTrash, manifest.run, manifest.step));

@@ -42,8 +42,9 @@ Result<std::string> CreateTemporary(FileOperations& files, const std::string& fo
 Result<ShardRecord> WriteShard(FileOperations& files, const std::string& temporary,
                                const ShardSource& shard);
 // Turns the hidden folder into the entry of manifest.step and returns the entry's path.
-// AlreadyExists: a good entry of that step is there (a damaged one is replaced). NotFound or
-// DataLoss: a shard of the manifest is missing or has another size.
+// AlreadyExists: a good entry of that step and run is there (a damaged one is replaced).
+// FailedPrecondition: another run's entry of that step is there, or a newer muster's; it stays.
+// NotFound or DataLoss: a shard of the manifest is missing or has another size.
 Result<std::string> CommitEntry(FileOperations& files, const std::string& folder,
                                 const std::string& temporary, const Manifest& manifest);
 // Removes a hidden folder that will not be committed.

@@ -62,10 +62,40 @@ TEST(Writer, ManyProcessesOneEntry) {
 
 TEST(Writer, AGoodEntryIsNotOverwritten) {
   TemporaryFolder folder;
-  ASSERT_TRUE(WriteTestEntry(SystemFiles(), folder.path(), "run1", 42).ok());
-  EXPECT_EQ(WriteTestEntry(SystemFiles(), folder.path(), "run2", 42).status().code(),
+  ASSERT_TRUE(WriteTestEntry(TestFiles(), folder.path(), "run1", 42).ok());
+  EXPECT_EQ(WriteTestEntry(TestFiles(), folder.path(), "run1", 42).status().code(),
             StatusCode::kAlreadyExists);
   EXPECT_EQ(VerifyEntry(folder.path() + "/" + EntryName(42))->run, "run1");
+}
+
+// AlreadyExists would read as "saved": the run would find nothing of its own to resume from.
+TEST(Writer, AnotherRunsEntryIsNoneOfOursGoodOrDamaged) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(WriteTestEntry(TestFiles(), folder.path(), "run1", 42).ok());
+  const std::string entry = folder.path() + "/" + EntryName(42);
+  for (const bool damaged : {false, true}) {
+    if (damaged) FlipByte(entry + "/rank-0", 3);
+    const Status status = WriteTestEntry(TestFiles(), folder.path(), "run2", 42).status();
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status.ToString();
+    EXPECT_NE(status.message().find("belongs to run \"run1\""), std::string::npos);
+    EXPECT_EQ(ReadManifest(entry)->run, "run1");
+  }
+}
+
+// What cannot be judged now may be good: only damage is moved away.
+TEST(Writer, AnEntryThatCannotBeReadStays) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(WriteTestEntry(TestFiles(), folder.path(), "run1", 42).ok());
+  const std::string entry = folder.path() + "/" + EntryName(42);
+  const std::string manifest = entry + "/" + std::string(kManifestName);
+  std::string text = ReadText(manifest);
+  const std::size_t place = text.find("\"version\": 1");
+  ASSERT_NE(place, std::string::npos);
+  text.replace(place, 12, "\"version\": 9");
+  WriteText(manifest, text);
+  EXPECT_EQ(WriteTestEntry(TestFiles(), folder.path(), "run1", 42).status().code(),
+            StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReadText(manifest), text);
 }
 
 TEST(Writer, RefusesSourcesThatDoNotFitTheirRecord) {
