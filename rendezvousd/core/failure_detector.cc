@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/check.h"
@@ -274,10 +275,9 @@ Detection FailureDetector::OnProbeAnswer(const AgentId& prober, const protocol::
 
 Detection FailureDetector::OnSlurmDead(const std::vector<std::string>& nodes, TimePoint now) {
   Detection out;
+  const std::set<std::string_view> down(nodes.begin(), nodes.end());
   for (auto& [id, watched] : state_->agents) {
-    if (std::find(nodes.begin(), nodes.end(), id.key.node) != nodes.end()) {
-      watched.slurm_says_dead = true;
-    }
+    watched.slurm_says_dead = down.contains(id.key.node);
   }
   state_->JudgeAll(now, &out);
   return out;

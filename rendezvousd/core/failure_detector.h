@@ -9,7 +9,7 @@
 //   - when its stream ended and it did not attend again within attend_grace, and its machine
 //     answers a probe (the agent died, cause kAgent);
 //   - when probes from up to two other agents (and never fewer than one) find its machine
-//     unreachable and no rank has made progress since it became suspect (cause kNode);
+//     unreachable and no rank has made progress since shortly before they were asked (cause kNode);
 //   - when Slurm says that the node is down, and no rank has made progress since (cause kNode).
 // More than a third of three or more agents silent at once: the daemon doubts its own link, no
 // verdict for 60 s, then by Slurm's word only.
@@ -55,7 +55,8 @@ class FailureDetector {
   ~FailureDetector();
   FailureDetector(FailureDetector&&) noexcept;
 
-  // An agent attends (address as in its hello). Also its first beat.
+  // An agent attends (address as in its hello). Also its first beat. Forgets other incarnations of
+  // its key, so only tell of one that the machine has admitted.
   Detection OnAttend(const protocol::AgentId& agent, const std::string& address, TimePoint now);
   // It said goodbye, was dismissed or declared dead: forget it.
   void Forget(const protocol::AgentId& agent);
@@ -65,6 +66,7 @@ class FailureDetector {
   void OnProgress(TimePoint now);
   Detection OnProbeAnswer(const protocol::AgentId& prober, const protocol::ProbeAnswer& answer,
                           TimePoint now);
+  // All nodes that Slurm calls dead now: a node that is not among them (any more) is not.
   Detection OnSlurmDead(const std::vector<std::string>& nodes, TimePoint now);
   // Call at NextDeadline(), and at least once a beat. A call that comes more than a beat late
   // starts all leases anew: the loop was away, not the agents.

@@ -52,6 +52,8 @@ MachineDriver::MachineDriver(Recovered recovered, StateWriter* files, TimePoint 
 
 void MachineDriver::Handle(std::vector<Input> inputs, TimePoint now) {
   now_ = std::max(now_, clock_.ToMachine(now));
+  // Leases start anew before what has waited meanwhile is judged by them.
+  if (now_ - last_tick_ > 2 * beat_) Tick();
   for (Input& input : inputs) {
     std::visit([this](auto& one) { Take(std::move(one)); }, input);
   }
@@ -61,10 +63,7 @@ void MachineDriver::Handle(std::vector<Input> inputs, TimePoint now) {
 void MachineDriver::OnTime(TimePoint now) {
   now_ = std::max(now_, clock_.ToMachine(now));
   const auto detector_due = detector_.NextDeadline();
-  if ((detector_due && *detector_due <= now_) || now_ - last_tick_ >= beat_ / 2) {
-    last_tick_ = now_;
-    Detected(detector_.OnTime(now_));
-  }
+  if ((detector_due && *detector_due <= now_) || now_ - last_tick_ >= beat_ / 2) Tick();
   for (const core::Token token : calls_.TakeDue(now_)) Expire(token);
   const auto machine_due = machine_->NextDeadline();
   if (machine_due && *machine_due <= now_) events_.emplace_back(core::DeadlinePassed{});
@@ -166,6 +165,12 @@ void MachineDriver::Attach(const std::shared_ptr<AgentPeer>& peer, const protoco
     peer->End(InvalidArgument("a stream is of one agent"));
     return;
   }
+  // A verdict of this batch ends the stream that was, not the one that begins here.
+  if (std::any_of(events_.begin(), events_.end(), [](const core::Event& event) {
+        return std::holds_alternative<core::AgentDead>(event);
+      })) {
+    Commit();
+  }
   Attendance& attendance = agents_[agent];
   if (attendance.peer != nullptr && attendance.peer != peer) {
     names_.erase(attendance.peer.get());
@@ -174,7 +179,6 @@ void MachineDriver::Attach(const std::shared_ptr<AgentPeer>& peer, const protoco
   attendance = {peer, false};
   names_[peer.get()] = agent;
   events_.emplace_back(core::AgentMessage{hello});
-  Detected(detector_.OnAttend(agent, std::get<protocol::Hello>(hello.body).address, now_));
 }
 
 void MachineDriver::TakeBeat(AgentPeer* peer, const protocol::AgentId& agent,
@@ -223,12 +227,12 @@ void MachineDriver::Take(HostAttached input) {
 void MachineDriver::Take(HostSaid input) {
   input.peer->Consumed();
   if (input.peer != host_) return;
-  std::vector<std::string> dead;
+  std::optional<std::vector<std::string>> dead;
   if (const auto* facts = std::get_if<protocol::HostFacts>(&input.message)) {
     dead = facts->dead_nodes;
   }
   events_.emplace_back(core::HostMessage{std::move(input.message)});
-  if (!dead.empty()) Detected(detector_.OnSlurmDead(dead, now_));
+  if (dead) Detected(detector_.OnSlurmDead(*dead, now_));
 }
 
 void MachineDriver::Take(HostEnded input) {
@@ -265,6 +269,11 @@ void MachineDriver::Take(ViewAsked input) {
 
 void MachineDriver::Take(StopAsked input) { stop_reason_ = std::move(input.reason); }
 
+void MachineDriver::Tick() {
+  last_tick_ = now_;
+  Detected(detector_.OnTime(now_));
+}
+
 void MachineDriver::Detected(core::Detection detection) {
   std::move(detection.events.begin(), detection.events.end(), std::back_inserter(events_));
   for (core::SendProbe& probe : detection.probes) {
@@ -275,7 +284,7 @@ void MachineDriver::Detected(core::Detection detection) {
 // ---- effects ------------------------------------------------------------------------------------
 
 void MachineDriver::Commit() {
-  if (!events_.empty()) {
+  while (!events_.empty()) {  // a step may make the detector say something
     const std::vector<core::Event> events = std::exchange(events_, {});
     std::vector<std::optional<std::uint64_t>> records;
     records.reserve(events.size());
@@ -310,9 +319,12 @@ void MachineDriver::AfterStep(const core::Event& event, const core::Effects& eff
     return;
   }
   const auto* said = std::get_if<core::AgentMessage>(&event);
-  if (said == nullptr || !std::holds_alternative<protocol::Hello>(said->message.body)) return;
-  // Whoever attends is told its state, once.
+  if (said == nullptr) return;
+  const auto* hello = std::get_if<protocol::Hello>(&said->message.body);
+  if (hello == nullptr) return;
   const protocol::AgentId& agent = said->message.agent;
+  Admitted(agent, hello->address);
+  // Whoever attends is told its state, once.
   const bool told = std::any_of(effects.begin(), effects.end(), [&](const core::Effect& effect) {
     const auto* order = std::get_if<core::SendOrder>(&effect);
     return order != nullptr && order->agent == agent;
@@ -320,6 +332,17 @@ void MachineDriver::AfterStep(const core::Event& event, const core::Effects& eff
   AgentPeer* peer = Find(agent);
   if (told || peer == nullptr) return;
   if (auto order = machine_->CurrentOrder(agent, now_)) peer->Send(std::move(*order));
+}
+
+// Only now: a hello that the machine refuses must not make the detector forget the agent that has
+// the place.
+void MachineDriver::Admitted(const protocol::AgentId& agent, const std::string& address) {
+  if (!machine_->CurrentOrder(agent, now_)) return;
+  const auto attendance = agents_.find(agent);
+  if (attendance != agents_.end() && attendance->second.said_goodbye) return;
+  Detected(detector_.OnAttend(agent, address, now_));
+  // Its stream ended in the same batch.
+  if (attendance == agents_.end()) Detected(detector_.OnDetached(agent, now_));
 }
 
 AgentPeer* MachineDriver::Find(const protocol::AgentId& agent) const {

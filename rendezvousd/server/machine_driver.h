@@ -61,6 +61,7 @@ class MachineDriver {
   void Attach(const std::shared_ptr<AgentPeer>& peer, const protocol::Upward& hello);
   void TakeBeat(AgentPeer* peer, const protocol::AgentId& agent, const protocol::Beat& beat);
   void TakeProgress(const protocol::AgentId& agent, const protocol::WorkerProgress& progress);
+  void Tick();
   void Detected(core::Detection detection);
   void Expire(core::Token token);
 
@@ -75,6 +76,7 @@ class MachineDriver {
   void Apply(const core::ReplyBarrier& effect);
   void Apply(const core::SetWishes& effect);
   void Apply(const core::Report& effect);
+  void Admitted(const protocol::AgentId& agent, const std::string& address);
   AgentPeer* Find(const protocol::AgentId& agent) const;
   void WriteFiles();
 
