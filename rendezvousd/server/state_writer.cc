@@ -23,8 +23,13 @@ std::int64_t UnixMs() {
       .count();
 }
 
-// Writes and closes; the file is on disk afterwards if `durable`.
-Status WriteOut(const std::string& path, int flags, std::string_view bytes, bool durable) {
+// After a failure the folder is tried again so often, or when there is something new to write.
+constexpr Duration kRetryPause = std::chrono::seconds(1);
+
+// Writes and closes; the file is on disk afterwards if `durable`. After a failure `done` says how
+// much of it went out.
+Status WriteOut(const std::string& path, int flags, std::string_view bytes, bool durable,
+                std::size_t* done = nullptr) {
   const int fd = open(path.c_str(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return FromErrno(errno, "cannot open " + path);
   while (!bytes.empty()) {
@@ -36,6 +41,7 @@ Status WriteOut(const std::string& path, int flags, std::string_view bytes, bool
       return FromErrno(error, "cannot write " + path);
     }
     bytes.remove_prefix(static_cast<std::size_t>(written));
+    if (done != nullptr) *done += static_cast<std::size_t>(written);
   }
   const bool synced = !durable || fsync(fd) == 0;
   const int sync_error = errno;
@@ -59,57 +65,100 @@ Status MakeFolder(const std::string& folder) {
 }  // namespace
 
 struct StateWriter::Shared {
+  using Files = std::map<std::string, std::string>;  // content by name
+
   void Run();
-  Status WriteFiles(const std::map<std::string, std::string>& files, std::string_view events);
+  // Takes out of its arguments what it has written.
+  Status WriteFiles(Files* contents, std::string* lines) const;
+  // What could not be written waits on, in front of what has come since. REQUIRES mutex.
+  void PutBack(Files contents, std::string lines);
+  // Keeps the waiting events below their bound. REQUIRES mutex.
+  void DropOldest();
+  bool Idle() const { return !writing && files.empty() && events.empty(); }
 
   std::string folder;
   std::uint32_t attempt = 0;
 
   mutable std::mutex mutex;
   std::condition_variable changed;
-  std::map<std::string, std::string> files;  // newest content by name
+  Files files;  // newest content
   std::deque<std::string> events;
   std::size_t event_bytes = 0;
   std::uint64_t lost_events = 0;
   bool writing = false;
+  bool retrying = false;  // what is here could not be written; nothing has come since
   bool ending = false;
   TimePoint writing_since{};
   Status trouble;
 };
 
-Status StateWriter::Shared::WriteFiles(const std::map<std::string, std::string>& contents,
-                                       std::string_view lines) {
+Status StateWriter::Shared::WriteFiles(Files* contents, std::string* lines) const {
   MUSTER_RETURN_IF_ERROR(MakeFolder(folder));
   Status first;
   const auto keep = [&first](Status status) {
     if (first.ok()) first = std::move(status);
   };
-  if (!lines.empty()) {
-    keep(WriteOut(Concat(folder, "/events-", attempt, ".jsonl"), O_APPEND, lines, false));
+  if (!lines->empty()) {
+    std::size_t done = 0;
+    const std::string path = Concat(folder, "/events-", attempt, ".jsonl");
+    keep(WriteOut(path, O_APPEND, *lines, false, &done));
+    lines->erase(0, done);  // the rest goes on where this ended, be it within a line
   }
-  for (const auto& [name, content] : contents) {
-    keep(Replace(folder + "/" + name, content, name != "status.json"));
+  for (auto file = contents->begin(); file != contents->end();) {
+    const auto& [name, content] = *file;
+    Status status = Replace(folder + "/" + name, content, name != "status.json");
+    file = status.ok() ? contents->erase(file) : std::next(file);
+    keep(std::move(status));
   }
   return first;
+}
+
+void StateWriter::Shared::DropOldest() {
+  while (event_bytes > kWaitingEventBytesMax) {
+    event_bytes -= events.front().size();
+    events.pop_front();
+    ++lost_events;
+  }
+}
+
+void StateWriter::Shared::PutBack(Files contents, std::string lines) {
+  const bool more = !contents.empty() || !lines.empty();
+  retrying = more && files.empty() && events.empty();
+  files.merge(contents);  // what is there is newer
+  event_bytes += lines.size();
+  for (std::size_t end = lines.size(); end > 0;) {  // line by line, so that the lost are counted
+    const std::size_t feed = end < 2 ? std::string::npos : lines.rfind('\n', end - 2);
+    const std::size_t begin = feed == std::string::npos ? 0 : feed + 1;
+    events.push_front(lines.substr(begin, end - begin));
+    end = begin;
+  }
+  DropOldest();
 }
 
 void StateWriter::Shared::Run() {
   std::unique_lock lock(mutex);
   while (true) {
-    changed.wait(lock, [this] { return ending || !files.empty() || !events.empty(); });
-    if (files.empty() && events.empty()) return;
-    const auto contents = std::exchange(files, {});
+    const auto due = [this] { return ending || (!retrying && !Idle()); };
+    if (retrying) {
+      changed.wait_for(lock, kRetryPause, due);
+    } else {
+      changed.wait(lock, due);
+    }
+    if (ending && (retrying || Idle())) return;
+    auto contents = std::exchange(files, {});
     std::string lines;
     lines.reserve(event_bytes);
     for (const std::string& event : events) lines += event;
     events.clear();
     event_bytes = 0;
+    retrying = false;
     writing = true;
     writing_since = SteadyNow();
     lock.unlock();
-    Status status = WriteFiles(contents, lines);
+    Status status = WriteFiles(&contents, &lines);
     lock.lock();
     writing = false;
+    if (!status.ok()) PutBack(std::move(contents), std::move(lines));
     if (lost_events > 0 && status.ok()) {
       status = DataLoss(Concat(std::exchange(lost_events, 0), " events were lost while ", folder,
                                " could not be written"));
@@ -147,6 +196,7 @@ void StateWriter::WriteStatus(const protocol::RunView& view) {
   std::string text = StatusJson(view, UnixMs());
   const std::lock_guard lock(shared_->mutex);
   shared_->files["status.json"] = std::move(text);
+  shared_->retrying = false;
   shared_->changed.notify_all();
 }
 
@@ -158,11 +208,8 @@ void StateWriter::AppendEvent(const protocol::EventRecord& record) {
   const std::lock_guard lock(shared_->mutex);
   shared_->event_bytes += line.size();
   shared_->events.push_back(std::move(line));
-  while (shared_->event_bytes > kWaitingEventBytesMax) {
-    shared_->event_bytes -= shared_->events.front().size();
-    shared_->events.pop_front();
-    ++shared_->lost_events;
-  }
+  shared_->DropOldest();
+  shared_->retrying = false;
   shared_->changed.notify_all();
 }
 
@@ -171,6 +218,7 @@ void StateWriter::WriteVerdict(const protocol::RunView& view) {
   std::string text = VerdictJson(view, UnixMs());
   const std::lock_guard lock(shared_->mutex);
   shared_->files[Concat("verdict-", shared_->attempt, ".json")] = std::move(text);
+  shared_->retrying = false;
   shared_->changed.notify_all();
 }
 
@@ -179,14 +227,14 @@ void StateWriter::WriteHandover(const protocol::RunView& view) {
   std::string text = HandoverJson(view, UnixMs());
   const std::lock_guard lock(shared_->mutex);
   shared_->files[Concat("handover-", shared_->attempt, ".json")] = std::move(text);
+  shared_->retrying = false;
   shared_->changed.notify_all();
 }
 
 bool StateWriter::Flush(Duration limit) {
   std::unique_lock lock(shared_->mutex);
-  const bool done = shared_->changed.wait_for(lock, limit, [this] {
-    return !shared_->writing && shared_->files.empty() && shared_->events.empty();
-  });
+  const bool done = shared_->changed.wait_for(
+      lock, limit, [this] { return shared_->Idle() || shared_->retrying; });
   return done && shared_->trouble.ok();
 }
 

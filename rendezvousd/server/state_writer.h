@@ -1,7 +1,7 @@
 #pragma once
 
 // The files in the state folder, written by a thread of their own: a shared folder that stalls, is
-// full or read-only delays these files and nothing else.
+// full or read-only delays these files and nothing else. What could not be written is tried again.
 //
 //   status.json            what people are shown now; replaced by rename
 //   events-ATTEMPT.jsonl   the attempt's history, appended

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -169,6 +170,37 @@ TEST(StateWriter, WritesAndAppendsAndSaysWhatIsWrong) {
   StateWriter nowhere("", 0);
   nowhere.WriteStatus(muster::testing::SampleRunView());
   EXPECT_TRUE(nowhere.Flush(1s));
+  std::filesystem::remove_all(folder);
+}
+
+// A folder that is full or read-only for a moment costs nothing but that moment.
+TEST(StateWriter, WhatCouldNotBeWrittenIsWrittenLater) {
+  std::string folder = ::testing::TempDir() + "muster-state-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string place = folder + "/state";
+  std::ofstream(place) << "a file where the folder should be";
+  {
+    StateWriter writer(place, 3);
+    protocol::EventRecord record;
+    record.text = "first";
+    writer.AppendEvent(record);
+    writer.WriteVerdict(muster::testing::SampleRunView());
+    EXPECT_FALSE(writer.Flush(5s));
+    EXPECT_FALSE(writer.Trouble().ok());
+    std::filesystem::remove(place);
+    const TimePoint end = SteadyNow() + 10s;
+    while (!writer.Trouble().ok() && SteadyNow() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_TRUE(writer.Trouble().ok()) << writer.Trouble().ToString();
+    EXPECT_TRUE(writer.Flush(5s));
+  }
+  EXPECT_TRUE(std::filesystem::exists(place + "/verdict-3.json"));
+  std::ifstream events(place + "/events-3.jsonl");
+  std::string line;
+  ASSERT_TRUE(std::getline(events, line));
+  EXPECT_NE(line.find("first"), std::string::npos);
+  EXPECT_FALSE(std::getline(events, line));
   std::filesystem::remove_all(folder);
 }
 
