@@ -114,6 +114,9 @@ void Checkpointer::PruneOld(std::uint64_t step) {
   options.known_good.insert(step);
   const auto report = checkpoint::Prune(checkpoint::SystemFiles(), folder_, run_id_, options);
   if (!report.ok()) LogWarning(Concat("older checkpoints stay: ", report.status().message()));
+  // Writers that died before this step: each left as much as a whole checkpoint.
+  const auto left = checkpoint::RemoveLeftovers(checkpoint::SystemFiles(), folder_, run_id_, step);
+  if (!left.ok()) LogWarning(Concat("leftovers stay: ", left.status().message()));
 }
 
 Result<std::optional<checkpoint::FoundEntry>> Checkpointer::FindNewest() const {

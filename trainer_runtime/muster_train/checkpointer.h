@@ -2,8 +2,9 @@
 
 // Checkpointer: entries of the whole replicated state, written beside the training.
 //
-// Save copies the state (the only stall) and returns; a thread writes the entry, prunes older ones
-// and tells the outcome. A save waits for the one before it. Rank 0 saves; any rank loads.
+// Save copies the state (the only stall) and returns; a thread writes the entry, removes older ones
+// and what writers that died before its step left, and tells the outcome. A save waits for the one
+// before it. Rank 0 saves; any rank loads.
 
 #include <array>
 #include <condition_variable>
@@ -36,7 +37,7 @@ class Checkpointer {
   Checkpointer(const Options& options, std::string run_id, std::function<void(const Saved&)> saved);
   ~Checkpointer();  // waits for the last write
 
-  // Makes the folder, removes what dead writers of this run left.
+  // Makes the folder, removes what dead writers of this run left below `from_step`.
   Status Prepare(std::uint64_t from_step);
   void Save(Replica& replica, std::uint32_t world_size);
   // All saves are durable or have failed; the last one's outcome.
