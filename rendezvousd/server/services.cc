@@ -129,8 +129,12 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
     write_(value, answer_);
     this->Finish(grpc::Status::OK);
   }
+  // Finished here and not by the loop, which may have ended: an open call would keep the server's
+  // shutdown waiting for ever.
   void OnCancel() override {
     if (token_ != 0) inbox_->Post(CallGone{token_});
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(answered_, true)) this->Finish(grpc::Status::CANCELLED);
   }
   void OnDone() override { self_.reset(); }
 
@@ -154,6 +158,7 @@ class OperateCall final : public grpc::ServerUnaryReactor,
     const std::lock_guard lock(mutex_);
     if (!std::exchange(answered_, true)) Finish(ToGrpc(status));
   }
+  void OnCancel() override { Send(Cancelled("the caller is gone")); }
   void OnDone() override { self_.reset(); }
 
  private:
