@@ -6,7 +6,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -20,6 +22,13 @@ namespace {
 constexpr timeval kSendTimeout{.tv_sec = 60, .tv_usec = 0};
 // Between two tries to connect to an agent that is still starting.
 constexpr auto kConnectPause = std::chrono::milliseconds(10);
+
+// Never zero, which would mean no limit.
+timeval SendTimeout(Duration left) {
+  const auto microseconds = std::max<std::int64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(left).count(), 1000);
+  return {.tv_sec = microseconds / 1'000'000, .tv_usec = microseconds % 1'000'000};
+}
 
 Result<sockaddr_un> AddressOf(const std::string& path) {
   sockaddr_un address{};
@@ -54,13 +63,17 @@ Result<Connection> Connection::Connect(const std::string& path, Duration timeout
     const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0) return FromErrno(errno, "cannot open a Unix socket");
     Connection connection(descriptor);
+    // A full queue of connections would hold connect() for as long as it is full.
+    const timeval patience = SendTimeout(deadline - SteadyNow());
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     if (connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
       MUSTER_RETURN_IF_ERROR(CheckPeer(descriptor, path));
       setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof(kSendTimeout));
       return connection;
     }
     const int error = errno;
-    const bool may_come = error == ENOENT || error == ECONNREFUSED || error == EAGAIN;
+    const bool may_come =
+        error == ENOENT || error == ECONNREFUSED || error == EAGAIN || error == EINTR;
     if (!may_come || SteadyNow() >= deadline) {
       return FromErrno(error, Concat("cannot connect to the agent's socket ", Quote(path),
                                      " within ", FormatDuration(timeout)));

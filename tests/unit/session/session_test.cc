@@ -2,12 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <future>
 #include <thread>
 
 #include "common/text.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/session/fake_agent.h"
 
 namespace muster::session {
@@ -360,6 +366,34 @@ INSTANTIATE_TEST_SUITE_P(
                       local::FrameWriter(local::FrameType::kRoundEnding).Finish(),
                       local::FrameWriter(local::FrameType::kAnswer).Add("x").Finish(),
                       local::FrameWriter(local::FrameType::kStopAt).Finish()));
+
+// connect() of a Unix socket waits for as long as the queue of the listener is full.
+TEST(Session, AnAgentThatAcceptsNobodyMeetsTheDeadline) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.path() + "/socket";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(listener, generic, sizeof(address)), 0);
+  ASSERT_EQ(listen(listener, 0), 0);
+  std::vector<int> queued;
+  do {
+    queued.push_back(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  } while (connect(queued.back(), generic, sizeof(address)) == 0 && queued.size() < 100);
+  ASSERT_EQ(errno, EAGAIN);
+
+  Options options;
+  options.socket_path = path;
+  options.connect_timeout = 300ms;
+  auto connected =
+      std::async(std::launch::async, [&] { return Session::Connect(options).status(); });
+  EXPECT_EQ(connected.wait_for(10s), std::future_status::ready);
+  for (const int descriptor : queued) close(descriptor);
+  close(listener);
+  EXPECT_NE(connected.get().message().find("within 300ms"), std::string::npos);
+}
 
 TEST(Session, ConnectingNamesThePath) {
   Options options;
