@@ -42,12 +42,18 @@ std::int64_t UnixMilliseconds() {
       .count();
 }
 
+// A text as JSON; a path may hold bytes that are no UTF-8.
+std::string JsonText(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 // The highest step that the events of a file tell; a line that was cut off is passed over.
 std::uint64_t HighestStep(const std::string& tail) {
   std::uint64_t highest = 0;
   for (const std::string_view line : Split(tail, '\n')) {
     const auto event = nlohmann::json::parse(line, nullptr, false);
-    if (!event.is_object() || event.value("event", "") != "step") continue;
+    if (!event.is_object()) continue;
+    if (const auto kind = event.find("event"); kind == event.end() || *kind != "step") continue;
     if (const auto step = event.find("step"); step != event.end() && step->is_number_unsigned()) {
       highest = std::max(highest, step->get<std::uint64_t>());
     }
@@ -111,8 +117,7 @@ void Reporter::EnterRound(const session::RoundInfo& info, std::uint64_t paramete
                    " now, the global batch stays ", options_.batch, " sequences");
   }
   std::printf("%s\n", text.c_str());
-  Event("round",
-        Concat("\"cause\":", nlohmann::json(info.cause).dump(), ",\"nodes\":", info.node_count));
+  Event("round", Concat("\"cause\":", JsonText(info.cause), ",\"nodes\":", info.node_count));
 }
 
 void Reporter::Resume(const std::string& from, std::uint64_t step, double last_loss) {
@@ -122,8 +127,8 @@ void Reporter::Resume(const std::string& from, std::uint64_t step, double last_l
   std::printf("state from %s, at step %" PRIu64 " of %" PRIu64 "; %" PRIu64
               " steps are done again\n",
               from.c_str(), step, options_.steps, repeated);
-  Event("resume", Concat("\"step\":", step, ",\"from\":", nlohmann::json(from).dump(),
-                         ",\"repeated\":", repeated));
+  Event("resume",
+        Concat("\"step\":", step, ",\"from\":", JsonText(from), ",\"repeated\":", repeated));
   // A step that others finished before a failure and that nobody told: its rank 0 died.
   if (step > highest_step_ && step > 0) {
     highest_step_ = step;
@@ -152,9 +157,7 @@ void Reporter::Checkpoint(const Saved& saved) {
   if (!saved.status.ok()) {
     LogWarning(Concat("no checkpoint of step ", saved.step, ": ", saved.status.message()));
     Event("checkpoint",
-          Concat("\"step\":", saved.step, ",\"error\":",
-                 nlohmann::json(saved.status.message())
-                     .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+          Concat("\"step\":", saved.step, ",\"error\":", JsonText(saved.status.message())));
     return;
   }
   std::printf("checkpoint of step %" PRIu64 ": stall %.1f ms, written in %.1f ms\n", saved.step,
