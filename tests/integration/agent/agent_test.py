@@ -46,8 +46,9 @@ def locked():
     """Pids in the node's lock files."""
     folder, pids = f"/tmp/muster-{os.geteuid()}", set()
     for name in os.listdir(folder) if os.path.isdir(folder) else []:
-        with open(os.path.join(folder, name), encoding="utf-8") as file:
-            pids.add(int(file.read().strip() or 0))
+        if name.endswith(".lock"):  # what else is there belongs to another run on this machine
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                pids.add(int(file.read().strip() or 0))
     return pids
 
 

@@ -39,7 +39,16 @@ class NodeCheckTest : public ::testing::Test {
     check_.log_dir = folder_ + "/state/logs";
     check_.token_patience = milliseconds(200);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override {
+    // A check that was given up may still write and remove its probe while we remove its folder.
+    std::error_code error;
+    for (int i = 0; i < 100; ++i) {
+      std::filesystem::remove_all(folder_, error);
+      if (!std::filesystem::exists(folder_, error)) return;
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+    FAIL() << folder_ << " cannot be removed: " << error.message();
+  }
 
   void Write(const std::string& name, const std::string& text, mode_t mode = 0600) {
     const std::string path = folder_ + "/" + name;
