@@ -205,7 +205,7 @@ int ExecStageMain(std::vector<std::string> arguments) {
   if (stage.slurm_task) setenv("SLURM_TASK_PID", std::to_string(getpid()).c_str(), 1);
   const char* const path = std::getenv("PATH");
   const Result<std::string> file =
-      FindProgram(stage.program[0], path == nullptr ? "" : path, stage.node);
+      FindProgram(stage.program[0], path == nullptr ? kDefaultPath : path, stage.node);
   if (!file.ok()) {
     const bool missing = file.status().code() == StatusCode::kNotFound;
     return Fail(missing ? kNotFound : kNotRunnable, file.status().message());

@@ -30,6 +30,9 @@ struct ExecStage {
 std::vector<std::string> ToArguments(const ExecStage& stage);
 Result<ExecStage> ExecStageFromArguments(const std::vector<std::string>& arguments);
 
+// Where execvp looks when PATH is not set at all, as in a job of `sbatch --export=NONE`.
+inline constexpr char kDefaultPath[] = "/bin:/usr/bin";
+
 // The file that execvp would take in `folder` ("": the current one), or a message naming program,
 // node and PATH: NotFound, PermissionDenied, or Unavailable where the file system does not say.
 Result<std::string> FindProgram(const std::string& program, const std::string& path,

@@ -147,8 +147,12 @@ NodeCheck NodeCheckOf(const Options& options, const Environment& environment, co
   check.process = std::to_string(place.task_id);
   check.working_dir = options.working_dir;
   check.program = options.program.empty() ? "" : options.program.front();
-  const auto path = options.set_environment.find("PATH");
-  check.path = path != options.set_environment.end() ? path->second : Lookup(environment, "PATH");
+  if (const auto set = options.set_environment.find("PATH"); set != options.set_environment.end()) {
+    check.path = set->second;
+  } else {
+    const auto own = environment.find("PATH");
+    check.path = own == environment.end() ? kDefaultPath : own->second;
+  }
   check.state_dir = options.state_dir;
   check.state_token = options.state_token;
   check.log_dir = options.log_dir;

@@ -13,6 +13,11 @@ namespace {
 
 enum Owner { kMuster = 0, kForeign = 1 };
 
+bool IsLikeNumber(std::string_view word) {
+  return word.find_first_of("0123456789") != std::string_view::npos &&
+         word.find_first_not_of("0123456789xX.,:e+ ") == std::string_view::npos;
+}
+
 class Shapes {
  public:
   Shapes(unsigned command, const ForeignShapes& foreign) {
@@ -23,7 +28,8 @@ class Shapes {
       OptionShape shape{std::string(option.name), option.letter, arity,
                         std::string(option.value_name)};
       shape.accepts = [&option](std::string_view word) {
-        return !word.empty() && CheckValue(option, word).ok();
+        // "--local 0" is a wrong value, not a program of that name.
+        return !word.empty() && (CheckValue(option, word).ok() || IsLikeNumber(word));
       };
       shape.owner = kMuster;
       shapes_.push_back(std::move(shape));

@@ -43,15 +43,67 @@ RunIdentity Identify(const LaunchInput& input) {
   return identity;
 }
 
+// What agents and daemon are told travels as JSON, and other bytes than UTF-8 would arrive changed.
+bool Travels(const std::string& text) {
+  const std::string sent = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json::parse(sent).get<std::string>() == text;
+}
+
+// Quote lets UTF-8 through; here the bytes beyond ASCII are what it is about.
+std::string QuoteBytes(const std::string& text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (const char c : Quote(text)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      out += c;
+    } else {
+      out += Concat("\\x", kDigits[byte >> 4U], kDigits[byte & 15U]);
+    }
+  }
+  return out;
+}
+
+Status CheckTexts(const LaunchInput& input) {
+  const auto check = [](std::string_view what, const std::string& text) {
+    if (Travels(text)) return OkStatus();
+    return InvalidArgument(
+        Concat(what, " ", QuoteBytes(text),
+               " is not UTF-8 and would not reach the nodes unchanged; rename it"));
+  };
+  if (!input.program.empty() && input.program.front().empty()) {
+    return InvalidArgument("the program is an empty word; is a variable in the command not set?");
+  }
+  for (const std::string& word : input.program) {
+    MUSTER_RETURN_IF_ERROR(check("the program's word", word));
+  }
+  for (const std::string& entry : input.options.environment) {
+    MUSTER_RETURN_IF_ERROR(check("--env", entry));
+  }
+  MUSTER_RETURN_IF_ERROR(check("the working folder", input.folder));
+  MUSTER_RETURN_IF_ERROR(check("--state-dir", input.options.state_dir));
+  MUSTER_RETURN_IF_ERROR(check("--checkpoint-dir", input.options.checkpoint_dir));
+  MUSTER_RETURN_IF_ERROR(check("--log-dir", input.options.log_dir));
+  return check("--local-dir", input.options.local_dir);
+}
+
+// A folder's name as a part of the id, which is one line.
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '_';
+  }
+  return text;
+}
+
 // The run's id is made once, so that it is the same in a resubmitted job.
 Status ReadOrWriteSpec(const LaunchInput& input, Launch* launch) {
   const std::string cluster =
       input.allocation.cluster.empty() ? "" : Concat(input.allocation.cluster, "/");
-  launch->run_id =
-      launch->job.empty()
-          ? Concat(input.host_name, "/", std::filesystem::path(launch->base).filename().string(),
-                   "/", launch->run_name)
-          : Concat(cluster, launch->job, "/", launch->run_name);
+  launch->run_id = launch->job.empty()
+                       ? Concat(input.host_name, "/",
+                                OneLine(std::filesystem::path(launch->base).filename().string()),
+                                "/", launch->run_name)
+                       : Concat(cluster, launch->job, "/", launch->run_name);
   const std::string path = launch->files.SpecFile();
   Result<std::string> text = agent::ReadSmallFile(path);
   if (text.ok()) {
@@ -184,6 +236,7 @@ Result<Launch> PrepareAny(const LaunchInput& input, std::optional<Plan> planned)
 }  // namespace
 
 Result<Plan> PlanOnly(const LaunchInput& input) {
+  MUSTER_RETURN_IF_ERROR(CheckTexts(input));
   return MakePlan({input.options, input.allocation, input.environment, input.program, {}});
 }
 

@@ -125,6 +125,13 @@ class Ends(LocalTest):
                          if path.is_file() and "broken" in path.read_text()], logs)
         self.assert_nothing_left()
 
+    def test_without_a_path_the_program_is_where_execvp_finds_it(self):
+        self.environment.pop("PATH")
+        self.assertIn("found 0", self.muster("run", "--local", "1", "--", "sh", "-c", "echo found $RANK"))
+
+    def test_a_state_folder_of_two_lines(self):
+        self.muster("run", "--local", "1", "--state-dir", "a\nb", "--", "true")
+
     def test_a_signal_is_128_and_its_number(self):
         self.muster("run", "--local", "1", "--", "sh", "-c", "kill -SEGV $$", code=139)
 
@@ -283,6 +290,21 @@ class Stops(LocalTest):
         process.communicate()
         self.wait(lambda: not marked(self.mark), "no process to be left", 40)
 
+    def test_a_hangup_ends_the_run_unless_nohup_started_it(self):
+        process = self.sleeping()
+        process.send_signal(signal.SIGHUP)
+        self.stopped(process)
+        (self.folder / "notes").unlink()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            process = self.start("run", "--local", "1", "--", "sh", "-c", NOTE + "sleep 3")
+        finally:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        self.wait(self.notes, "a worker")
+        process.send_signal(signal.SIGHUP)
+        self.end(process)
+        self.assertEqual(process.returncode, 0, self.errors)
+
     def test_a_usual_signal_of_slurm_is_no_end(self):
         process = self.start("run", "--local", "1", "--", "sh", "-c", NOTE + "sleep 3")
         self.wait(self.notes, "a worker")
@@ -297,7 +319,8 @@ class Inputs(LocalTest):
         for words, inside in [
                 (["--local=2y"], "2y"), (["--local", "--lease=0s"], "lease"), (["--no-such-option"], "no-such-option"),
                 (["-N4:2"], "4:2"), (["--local", "--workers-per-node=0"], "workers-per-node"),
-                (["--local", "--state-dir=/proc/nothing"], "/proc/nothing"),
+                (["--local", "--state-dir=/proc/nothing"], "/proc/nothing"), (["--local", "0"], "--local"),
+                (["--local", "--state-dir=a\udcff"], "\\xff"), (["--local", "--env=A=\udcff"], "\\xff"),
                 (["--local", "--state-dir=file/x"], "file/x"), (["--local", "--name=a/b"], "a/b"),
                 (["--local", "-N3"], "--nodes 3"), ([], "--local")]:
             with self.subTest(words):

@@ -78,6 +78,16 @@ TEST_F(NodeCheckTest, AllIsWellAndNothingIsLeft) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/state/logs"));
 }
 
+TEST(NodeCheckOf, LooksWhereTheWorkerWill) {
+  Options options;
+  options.program = {"sh"};
+  EXPECT_EQ(NodeCheckOf(options, {}, Place()).path, kDefaultPath);
+  EXPECT_EQ(NodeCheckOf(options, {{"PATH", "/a"}}, Place()).path, "/a");
+  EXPECT_EQ(NodeCheckOf(options, {{"PATH", ""}}, Place()).path, "");
+  options.set_environment["PATH"] = "/b";
+  EXPECT_EQ(NodeCheckOf(options, {{"PATH", "/a"}}, Place()).path, "/b");
+}
+
 TEST_F(NodeCheckTest, AMissingProgramIsNamed) {
   check_.program = "/no/such/program";
   ExpectProblem(127, {"/no/such/program"});

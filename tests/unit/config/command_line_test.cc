@@ -64,11 +64,13 @@ TEST(CommandLine, LocalWithAndWithoutAShape) {
       {{"--local=2x3", "true"}, {2, 3}},
       {{"--local", "2x3", "--", "true"}, {2, 3}},
       {{"--local", "--", "true"}, {1, std::nullopt}},
+      {{"--local", "--", "0"}, {1, std::nullopt}},
+      {{"--local", "7z"}, {1, std::nullopt}},
   };
   for (const auto& [words, shape] : cases) {
     const Result<CommandLine> line = ParseRun(words);
     ASSERT_TRUE(line.ok()) << line.status().ToString();
-    EXPECT_EQ(line->program, std::vector<std::string>{"true"});
+    EXPECT_EQ(line->program, std::vector<std::string>{words.back()});
     EXPECT_EQ(ToRunOptions(line->settings).local, shape);
   }
 }
@@ -96,6 +98,9 @@ TEST(CommandLine, NamesOptionValueAndWhatIsRight) {
       {{"--workers-per-node", "0", "x"},
        "--workers-per-node cannot be \"0\": give a whole number from 1"},
       {{"--local=2y2", "x"}, "--local cannot be \"2y2\": give N workers or HxN"},
+      {{"--local", "0", "x"}, "--local cannot be \"0\": give N workers or HxN"},
+      {{"--local", "99999x99999", "x"}, "--local cannot be \"99999x99999\": give N workers or HxN"},
+      {{"--local", "1e3", "x"}, "--local cannot be \"1e3\": give N workers or HxN"},
       {{"--name", "a/b", "x"}, "--name cannot be \"a/b\": give a name of letters"},
       {{"--env", "1=2", "x"}, "--env cannot be \"1=2\": give NAME or NAME=VALUE"},
       {{"--state-dir=", "x"}, "--state-dir cannot be \"\": give a path"},

@@ -147,6 +147,28 @@ TEST_F(LaunchTest, OptionsReachTheAgents) {
   EXPECT_FALSE(options.local);
 }
 
+TEST_F(LaunchTest, WhatWouldNotReachTheNodesUnchangedIsRefused) {
+  EXPECT_TRUE(Prepare(Input({"--env", "A=\u00fc", "train", "z\u00fcrich", "a\nb", ""})).ok());
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"train", "a\xff"},
+                                                {"--env", "A=\xff", "train"},
+                                                {"--state-dir", "\xff", "train"},
+                                                {"--local-dir", "/tmp/\xff", "train"}}) {
+    const auto launch = Prepare(Input(words));
+    ASSERT_FALSE(launch.ok());
+    EXPECT_THAT(launch.status().message(), HasSubstr("\\xff\" is not UTF-8"));
+  }
+  LaunchInput unset = Input({"train"});
+  unset.program = {"", "train"};
+  EXPECT_THAT(Prepare(unset).status().message(), HasSubstr("empty word"));
+}
+
+TEST_F(LaunchTest, AStateFolderOfTwoLinesHasAnIdOfOne) {
+  LaunchInput input = Input({"--local", "--state-dir", "a\nb", "train"});
+  const auto launch = Prepare(input);
+  ASSERT_TRUE(launch.ok()) << launch.status().ToString();
+  EXPECT_EQ(launch->run_id, "n1/a_b/run1");
+}
+
 TEST_F(LaunchTest, AJournalFolderThatCannotBeIsNamedWithItsOption) {
   const auto launch = Prepare(Input({"--local-dir", "/proc/nothing", "train"}));
   ASSERT_FALSE(launch.ok());
