@@ -1,5 +1,6 @@
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
@@ -62,12 +63,16 @@ Result<slurm::SbatchCommand> Build(const Context& context) {
   input.directory = context.folder;
   input.environment = context.environment;
   const Words& program = context.line.program;
-  if (program.empty()) {
+  const bool wrap = std::ranges::any_of(
+      input.options, [](const std::string& word) { return word.starts_with("--wrap="); });
+  if (program.empty() && !wrap) {
     return InvalidArgument(
         "nothing to submit; write `muster submit [options] SCRIPT` or `muster submit [options] "
         "-- PROGRAM [ARGUMENTS]`");
   }
-  if (context.line.dashes) {
+  if (program.empty()) {
+    for (auto& [name, value] : RunVariables(context.line)) input.environment[name] = value;
+  } else if (context.line.dashes) {
     std::error_code error;
     const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
     if (error) return NotFound(Concat("cannot read /proc/self/exe: ", error.message()));
@@ -99,11 +104,17 @@ int SubmitCommand(const Words& words) {
   slurm::CommandLineScheduler scheduler(context->environment);
   const Result<std::string> job = scheduler.Submit(command->request, kSubmitDeadline);
   if (!job.ok()) {
-    LogError(Concat("not submitted: ", job.status().message()));
     const StatusCode code = job.status().code();
+    const bool unknown = code == StatusCode::kDeadlineExceeded || code == StatusCode::kDataLoss;
+    LogError(
+        Concat(unknown ? "perhaps not submitted: " : "not submitted: ", job.status().message()));
     return code == StatusCode::kUnavailable || code == StatusCode::kDeadlineExceeded
                ? exit_code::kCouldNotForm
                : exit_code::kUsage;
+  }
+  if (std::ranges::count(command->request.arguments, "--parsable") > 0) {
+    Print(Concat(*job, "\n"));
+    return exit_code::kDone;
   }
   const std::size_t cluster = job->find(';');
   const std::string where =

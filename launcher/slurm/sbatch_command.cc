@@ -214,7 +214,11 @@ Result<SbatchCommand> BuildSbatchCommand(const SubmitInput& input) {
   command.request.environment = WithoutSurroundingJob(input.environment, command.notes);
   command.request.directory = input.directory;
   Settings settings{.words = {}, .lines = {}, .environment = command.request.environment};
-  MUSTER_ASSIGN_OR_RETURN(settings.words, ParseSbatchWords(input.options));
+  command.request.arguments = input.options;
+  // A quiet sbatch keeps even the job's number to itself.
+  std::erase(command.request.arguments, "--quiet");
+  std::erase(command.request.arguments, "-Q");
+  MUSTER_ASSIGN_OR_RETURN(settings.words, ParseSbatchWords(command.request.arguments));
   const bool wrap = FindSetting(settings.words, "wrap") != nullptr;
   const int ways =
       (input.script.has_value() ? 1 : 0) + (input.program.empty() ? 0 : 1) + (wrap ? 1 : 0);
@@ -231,7 +235,14 @@ Result<SbatchCommand> BuildSbatchCommand(const SubmitInput& input) {
     MUSTER_ASSIGN_OR_RETURN(settings.lines,
                             ParseSbatchLines(input.script->path, input.script->text));
   }
-  command.request.arguments = input.options;
+  // sbatch would end with the job, hours after our deadline, or without a job, or say nothing.
+  for (const auto& [name, variable] :
+       {std::pair{"wait", "SBATCH_WAIT"}, std::pair{"test-only", ""}, std::pair{"quiet", ""}}) {
+    if (!settings.Said(name, variable)) continue;
+    return InvalidArgument(Concat("muster submit has no --", name,
+                                  "; `muster submit --dry-run` prints a script for sbatch --",
+                                  name));
+  }
   AddDefaults(settings, command);
   const std::string job_name = JobName(input, settings);
   if (!input.program.empty()) {

@@ -174,6 +174,19 @@ TEST(SbatchCommandTest, ExactlyOneThingToRun) {
   EXPECT_THAT(Arguments(binary), HasSubstr("jobs/train.sh does not begin with #!"));
 }
 
+TEST(SbatchCommandTest, WhatDoesNotEndAtOnceOrMakesNoJobIsRefused) {
+  EXPECT_THAT(Arguments(Program({"--wait"})), HasSubstr("has no --wait; "));
+  EXPECT_THAT(Arguments(Program({"-W"})), HasSubstr("has no --wait; "));
+  EXPECT_THAT(Arguments(Script("#SBATCH -W")), HasSubstr("has no --wait; "));
+  EXPECT_THAT(Arguments(Program({"--test-only"})), HasSubstr("has no --test-only; "));
+  EXPECT_THAT(Arguments(Script("#SBATCH --quiet")), HasSubstr("has no --quiet; "));
+  EXPECT_THAT(Arguments(Program({"--quiet", "-Q"})), testing::Not(HasSubstr("Q")));
+  EXPECT_THAT(Arguments(Program({"--quiet"})), testing::Not(HasSubstr("quiet")));
+  SubmitInput input = Program({});
+  input.environment["SBATCH_WAIT"] = "1";
+  EXPECT_THAT(Arguments(input), HasSubstr("has no --wait; "));
+}
+
 TEST(SbatchCommandTest, BrokenLinesAreNamedByNumber) {
   EXPECT_THAT(Arguments(Script("#SBATCH -N 2\n#SBATCH --output='x")),
               HasSubstr("jobs/train.sh, line 3: a quote (') is not closed"));
