@@ -13,6 +13,13 @@ int RunCommand(const Words& words);
 int SubmitCommand(const Words& words);
 int PlanCommand(const Words& words);
 int StatusCommand(const Words& words);
+int WhyCommand(const Words& words);
+int LogsCommand(const Words& words);
+int EventsCommand(const Words& words);
+int JobsCommand(const Words& words);
+int CancelCommand(const Words& words);
+int StopCommand(const Words& words);
+int RestartCommand(const Words& words);
 int ConfigCommand(const Words& words);
 int VersionCommand(const Words& words);
 

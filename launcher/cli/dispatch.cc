@@ -8,6 +8,7 @@
 #include "launcher/agent/agent.h"
 #include "launcher/cli/command.h"
 #include "launcher/cli/context.h"
+#include "launcher/cli/usage.h"
 #include "proto/environment.h"
 
 namespace muster::cli {
@@ -22,11 +23,23 @@ int Supervisor(const Words& words) { return agent::SupervisorMain(words); }
 int ExecStage(const Words& words) { return agent::ExecStageMain(words); }
 
 constexpr std::array kCommands = {
-    Entry{"run", RunCommand},       Entry{"submit", SubmitCommand},
-    Entry{"plan", PlanCommand},     Entry{"status", StatusCommand},
-    Entry{"config", ConfigCommand}, Entry{"version", VersionCommand},
-    Entry{"agent", AgentCommand},   Entry{"host", HostCommand},
-    Entry{"agent-exec", ExecStage}, Entry{"agent-supervisor", Supervisor},
+    Entry{"run", RunCommand},
+    Entry{"submit", SubmitCommand},
+    Entry{"plan", PlanCommand},
+    Entry{"status", StatusCommand},
+    Entry{"config", ConfigCommand},
+    Entry{"version", VersionCommand},
+    Entry{"why", WhyCommand},
+    Entry{"logs", LogsCommand},
+    Entry{"events", EventsCommand},
+    Entry{"jobs", JobsCommand},
+    Entry{"cancel", CancelCommand},
+    Entry{"stop", StopCommand},
+    Entry{"restart", RestartCommand},
+    Entry{"agent", AgentCommand},
+    Entry{"host", HostCommand},
+    Entry{"agent-exec", ExecStage},
+    Entry{"agent-supervisor", Supervisor},
 };
 
 }  // namespace
@@ -41,7 +54,13 @@ std::string ShortHelp() {
          "  muster run --local 2x2 -- PROGRAM ...  on this machine, without Slurm\n"
          "see what it will do, and what it does\n"
          "  muster plan [options of run] -- PROGRAM ...\n"
-         "  muster status [JOB | FOLDER]\n"
+         "  muster status [JOB | FOLDER]           how it is now\n"
+         "  muster why [JOB | FOLDER]              who failed first, and where to look\n"
+         "  muster logs [JOB | FOLDER]             the workers' output\n"
+         "  muster events [JOB | FOLDER]           all that happened\n"
+         "  muster jobs                            your jobs, the newest first\n"
+         "change it while it runs\n"
+         "  muster cancel | stop | restart [JOB | FOLDER]\n"
          "settings\n"
          "  muster config [--defaults]             every value and where it came from\n"
          "  muster version\n"
@@ -70,9 +89,10 @@ int Main(const Words& words) {
   for (const Entry& entry : kCommands) {
     if (words[0] == entry.name) return entry.run(Words(words.begin() + 1, words.end()));
   }
-  LogError(Concat("unknown command ", Quote(words[0]),
-                  "; there are run, submit, plan, status, config and version (`muster run -- ",
-                  words[0], " ...` runs a program)"));
+  std::vector<std::string> names;
+  for (const CommandUsage& usage : CommandUsages()) names.emplace_back(usage.name);
+  LogError(Concat("unknown command ", Quote(words[0]), "; there are ", Join(names, ", "),
+                  " (`muster run -- ", words[0], " ...` runs a program)"));
   return exit_code::kUsage;
 }
 

@@ -1,60 +1,21 @@
 #include "launcher/cli/status_report.h"
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "common/text.h"
 #include "launcher/agent/files.h"
+#include "launcher/cli/daemon_call.h"
+#include "launcher/cli/find_run.h"
+#include "launcher/cli/json_fields.h"
 #include "launcher/host/state_folder.h"
-#include "launcher/host/view_watch.h"
-#include "rendezvousd/client/client.h"
 
 namespace muster::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-namespace fs = std::filesystem;
-
-// The daemon answers in milliseconds; a dead one must not make people wait.
-constexpr Duration kLiveDeadline = std::chrono::seconds(2);
 // Thousands of nodes, a hundred bytes each.
 constexpr std::size_t kStatusBytesMax = std::size_t{16} << 20U;
-
-bool IsRunFolder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path / "spec.json", ignored);
-}
-
-bool HasRuns(const fs::path& path) {
-  std::error_code ignored;
-  return IsRunFolder(path) || fs::exists(path / "runs.json", ignored);
-}
-
-std::optional<std::string> FromPointer(const std::string& pointers, const std::string& job) {
-  if (pointers.empty() || job.empty() || job.find('/') != std::string::npos) return std::nullopt;
-  const Result<std::string> text = agent::ReadSmallFile(pointers + "/" + job, 4096);
-  if (!text.ok()) return std::nullopt;
-  return std::string(Trim(*text));
-}
-
-std::optional<std::string> Newest(const std::string& pointers) {
-  std::optional<fs::path> newest;
-  fs::file_time_type time;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(pointers, error)) {
-    const auto written = entry.last_write_time(error);
-    if (error || (newest && written <= time)) continue;
-    const auto base = FromPointer(pointers, entry.path().filename().string());
-    if (!base || !HasRuns(*base)) continue;
-    newest = *base;
-    time = written;
-  }
-  if (!newest) return std::nullopt;
-  return newest->string();
-}
 
 Json Object(const protocol::Blame& blame) {
   return {{"cause", protocol::ToString(blame.cause)},
@@ -92,57 +53,9 @@ Json Object(const protocol::RunView& view) {
           {"agents", std::move(agents)}};
 }
 
-std::string Dump(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-Result<protocol::RunView> AskDaemon(const host::OperatorAccess& access) {
-  Status last = Unavailable("no endpoint is known");
-  for (const std::string& endpoint : access.endpoints) {
-    client::Options options;
-    options.target = endpoint;
-    options.certificate = access.certificate;
-    options.secret = access.secret;
-    MUSTER_ASSIGN_OR_RETURN(const auto client, client::Client::Create(std::move(options)));
-    Result<protocol::RunView> view = client->View(kLiveDeadline);
-    if (view.ok()) return view;
-    last = view.status().With(endpoint);
-  }
-  return last;
-}
-
-RunReport ReadRun(const fs::path& folder) {
-  RunReport report;
-  report.name = folder.filename().string();
-  report.folder = folder.string();
-  const host::RunFiles files{report.folder};
-  const Result<host::OperatorAccess> access = host::ReadOperatorAccess(files);
-  if (access.ok()) {
-    const Result<protocol::RunView> view = AskDaemon(*access);
-    if (view.ok()) {
-      report.live = true;
-      report.status = Dump(Object(*view));
-      return report;
-    }
-    report.problem =
-        Concat("the daemon on ", access->host, " does not answer: ", view.status().message());
-  } else if (access.status().code() != StatusCode::kNotFound) {
-    report.problem = access.status().message();
-  }
-  Json json;
-  if (const auto text = agent::ReadSmallFile(files.StatusFile(), kStatusBytesMax); text.ok()) {
-    json = Json::parse(*text, nullptr, false);
-  }
-  // The host writes the verdict where the daemon could not.
-  if (const auto verdict = host::NewestVerdict(files); verdict.ok() && *verdict) {
-    if (!json.is_object()) json = Object(protocol::RunView{});
-    const protocol::Verdict& end = (*verdict)->verdict;
-    json["verdict"] = {{"outcome", protocol::ToString(end.outcome)},
-                       {"exit_code", end.exit_code},
-                       {"blame", Object(end.blame)}};
-  }
-  if (json.is_object()) report.status = Dump(json);
-  return report;
+std::int64_t AttemptOf(const Json& status) {
+  const Json* fence = Field(status, "fence");
+  return fence == nullptr ? 0 : Number(*fence, "attempt", 0);
 }
 
 std::string AgentsText(const Json& status) {
@@ -189,6 +102,15 @@ std::string StatusText(const RunReport& run) {
   return out;
 }
 
+}  // namespace
+
+std::string OutcomeOf(const RunReport& run) {
+  const Json status = Json::parse(run.status, nullptr, false);
+  const Json* verdict = Field(status, "verdict");
+  const std::string outcome = verdict == nullptr ? "" : Text(*verdict, "outcome");
+  return outcome == protocol::ToString(protocol::Outcome::kNone) ? "" : outcome;
+}
+
 // What a hand or another version wrote may have other types than ours.
 std::string RunText(const RunReport& run) {
   try {
@@ -209,50 +131,49 @@ Json RunJson(const RunReport& run) {
   return json;
 }
 
-}  // namespace
-
-Result<std::string> FindBase(const std::string& word, const std::string& state_dir,
-                             const slurm::EnvironmentMap& environment, const std::string& folder) {
-  std::string looked;
-  const auto usable = [&](const std::string& path) {
-    if (HasRuns(path)) return true;
-    looked += Concat(looked.empty() ? "" : ", ", path);
-    return false;
-  };
-  const std::string pointers = host::PointerFolder(environment);
-  if (word.empty()) {
-    if (!state_dir.empty() && usable(state_dir)) return state_dir;
-    const std::string job(slurm::Lookup(environment, "SLURM_JOB_ID"));
-    if (const auto around = FromPointer(pointers, job); around && usable(*around)) return *around;
-    if (const auto newest = Newest(pointers)) return *newest;
-    return NotFound(Concat("no run is known (looked in ", pointers,
-                           looked.empty() ? "" : ", " + looked, "); name a job or a state folder"));
+RunReport ReadRun(const std::string& folder, bool ask) {
+  RunReport report;
+  report.name = std::filesystem::path(folder).filename().string();
+  report.folder = folder;
+  const host::RunFiles files{report.folder};
+  const Result<host::OperatorAccess> access = host::ReadOperatorAccess(files);
+  if (access.ok() && !ask) {
+    report.problem = "its daemon was not asked";
+  } else if (access.ok()) {
+    const Result<protocol::RunView> view = AskDaemon(*access);
+    if (view.ok()) {
+      report.live = true;
+      report.status = Dump(Object(*view));
+      return report;
+    }
+    report.problem =
+        Concat("the daemon on ", access->host, " does not answer: ", view.status().message());
+  } else if (access.status().code() != StatusCode::kNotFound) {
+    report.problem = access.status().message();
   }
-  if (const fs::path path = fs::path(folder) / word; usable(path.string())) return path.string();
-  if (const auto base = FromPointer(pointers, word); base && usable(*base)) return *base;
-  if (!state_dir.empty() && usable(state_dir)) return state_dir;
-  if (const fs::path path = fs::path(folder) / ".muster" / word; usable(path.string())) {
-    return path.string();
+  Json json;
+  if (const auto text = agent::ReadSmallFile(files.StatusFile(), kStatusBytesMax); text.ok()) {
+    json = Json::parse(*text, nullptr, false);
   }
-  return NotFound(Concat("no run of ", Quote(word), " is known (looked for ", looked,
-                         "); has the job started `muster run`, and in which folder?"));
+  // The host writes the verdict where the daemon could not. That of an attempt before this one says
+  // nothing about it.
+  const auto verdict = host::NewestVerdict(files);
+  if (!verdict.ok() && report.problem.empty()) report.problem = verdict.status().message();
+  if (verdict.ok() && *verdict && std::int64_t{(*verdict)->attempt} >= AttemptOf(json)) {
+    if (!json.is_object()) json = Object(protocol::RunView{});
+    const protocol::Verdict& end = (*verdict)->verdict;
+    json["verdict"] = {{"outcome", protocol::ToString(end.outcome)},
+                       {"exit_code", end.exit_code},
+                       {"blame", Object(end.blame)}};
+  }
+  if (json.is_object()) report.status = Dump(json);
+  return report;
 }
 
-Result<std::vector<RunReport>> ReadRuns(const std::string& base) {
+Result<std::vector<RunReport>> ReadRuns(const std::string& base, const std::string& name) {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> folders, RunFolders(base, name));
   std::vector<RunReport> runs;
-  if (IsRunFolder(base)) {
-    runs.push_back(ReadRun(fs::path(base).lexically_normal()));
-    return runs;
-  }
-  std::vector<std::pair<fs::file_time_type, fs::path>> folders;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(base, error)) {
-    if (!IsRunFolder(entry.path())) continue;
-    folders.emplace_back(fs::last_write_time(entry.path() / "spec.json", error), entry.path());
-  }
-  if (folders.empty()) return NotFound(Concat("no run has started in ", base));
-  std::ranges::sort(folders);
-  for (const auto& [time, path] : folders) runs.push_back(ReadRun(path));
+  for (const std::string& folder : folders) runs.push_back(ReadRun(folder));
   return runs;
 }
 

@@ -3,12 +3,11 @@
 // What `muster status` says: each run of a state folder, from its living daemon where that can be
 // reached, else from the files that it wrote.
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
-#include "launcher/slurm/environment_map.h"
+#include "launcher/cli/json_fields.h"
 
 namespace muster::cli {
 
@@ -20,16 +19,17 @@ struct RunReport {
   std::string status;   // JSON in the form of the daemon's status.json; "" : nothing written yet
 };
 
-// The folder that holds the runs. `word`: a job, a folder, or "": the job around us, else the only
-// job or the newest. NotFound says where was looked.
-Result<std::string> FindBase(const std::string& word, const std::string& state_dir,
-                             const slurm::EnvironmentMap& environment, const std::string& folder);
+// Without `ask` from its files alone.
+RunReport ReadRun(const std::string& folder, bool ask = true);
+// A folder of one run or of several; with a name only that one.
+Result<std::vector<RunReport>> ReadRuns(const std::string& base, const std::string& name = "");
 
-// A folder of one run or of several.
-Result<std::vector<RunReport>> ReadRuns(const std::string& base);
-
+// "succeeded", "failed", ...; "" while it is not over, as far as is known.
+std::string OutcomeOf(const RunReport& run);
+std::string RunText(const RunReport& run);
 std::string ReportText(const std::string& base, const std::vector<RunReport>& runs);
 // Of one run: its status with name and folder; of several: {"runs": [...]} and the newest on top.
+Json RunJson(const RunReport& run);
 std::string ReportJson(const std::string& base, const std::vector<RunReport>& runs);
 
 }  // namespace muster::cli

@@ -18,8 +18,32 @@ constexpr std::array kUsages = {
     CommandUsage{config::kPlan, "plan", "[options of run] [--] PROGRAM [ARGUMENTS]",
                  "Prints what `muster run` with the same words would do, and why."},
     CommandUsage{config::kStatus, "status", "[options] [JOB | FOLDER]",
-                 "Says how the job's runs are. Without JOB: the job around, else the only one or "
-                 "the newest."},
+                 "Says how the job's runs are. Without JOB, here and below: the job around, else "
+                 "your only\nrunning one, else your newest."},
+    CommandUsage{config::kWhy, "why", "[options] [JOB | FOLDER]",
+                 "Says in one sentence who failed first, where and why, then what was seen, each "
+                 "round\nwith its end, and the last lines of the log to read. Exit code: 0, or 1 "
+                 "if nothing is\nwritten."},
+    CommandUsage{config::kLogs, "logs",
+                 "[options] [JOB | FOLDER]\n--rank R | --first-failing [--follow] [JOB | FOLDER]",
+                 "Lists the workers' logs with size and last line, or prints those of one rank, "
+                 "attempt by\nattempt and round by round. Exit code: 0, or 1 if there is no such "
+                 "log."},
+    CommandUsage{config::kEvents, "events", "[options] [JOB | FOLDER]",
+                 "Prints what happened to the job's runs, a line for each event. Exit code: 0, or "
+                 "1 if\nnothing is written."},
+    CommandUsage{config::kJobs, "jobs", "[--json]",
+                 "Lists your jobs with their runs, the newest first."},
+    CommandUsage{config::kCancel, "cancel", "[options] [JOB | FOLDER]",
+                 "Ends a running run. Exit code: 0 if its daemon accepted, 1 if it did not, if "
+                 "the run has\nended or if no daemon answers, 64 for wrong words or an unknown "
+                 "job."},
+    CommandUsage{config::kStop, "stop", "[options] [JOB | FOLDER]",
+                 "As cancel: the workers get TERM and --stop-grace to save, and the same script "
+                 "goes on\nlater. Exit codes as cancel."},
+    CommandUsage{config::kRestart, "restart", "[options] [JOB | FOLDER]",
+                 "Ends the round that runs and begins a new one, without a cost to any budget. "
+                 "Exit codes as\ncancel; 1 also where no round runs."},
     CommandUsage{config::kConfig, "config", "[options]", "Prints every setting with its source."},
     CommandUsage{config::kVersion, "version", "[--json]", "Prints the version."},
 };

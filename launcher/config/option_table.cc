@@ -16,6 +16,9 @@ namespace {
 
 // A run is described by the same words wherever it is started, planned or submitted.
 constexpr unsigned kOfRun = kRun | kSubmit | kPlan;
+// One job's runs are read and operated by the same words too.
+constexpr unsigned kOperating = kCancel | kStop | kRestart;
+constexpr unsigned kOfJob = kStatus | kWhy | kLogs | kEvents | kOperating;
 
 constexpr std::array kOptions = {
     Option{.name = "nodes",
@@ -46,15 +49,15 @@ constexpr std::array kOptions = {
            .kind = Kind::kName,
            .value_name = "S",
            .help = "Name of the run. With the same name and state folder a run goes on in "
-                   "another job.",
+                   "another job. Commands that read or operate a job take this run of it only.",
            .reason = "run1, run2, ... by order in the script",
-           .commands = kOfRun},
+           .commands = kOfRun | kOfJob},
     Option{.name = "state-dir",
            .kind = Kind::kPath,
            .value_name = "D",
            .help = "Shared folder for the run's state; the run makes its own folder D/NAME.",
            .reason = ".muster/JOB in the folder of submission, which compute nodes usually share",
-           .commands = kOfRun | kStatus},
+           .commands = kOfRun | kOfJob},
     Option{.name = "local-dir",
            .kind = Kind::kPath,
            .value_name = "D",
@@ -167,7 +170,23 @@ constexpr std::array kOptions = {
     Option{.name = "json",
            .kind = Kind::kFlag,
            .help = "Print JSON.",
-           .commands = kPlan | kStatus | kConfig | kVersion,
+           .commands = kPlan | kStatus | kWhy | kLogs | kEvents | kJobs | kConfig | kVersion,
+           .configurable = false},
+    Option{.name = "rank",
+           .kind = Kind::kCount,
+           .value_name = "R",
+           .help = "Print all that rank R printed, instead of the list of files.",
+           .commands = kLogs,
+           .configurable = false},
+    Option{.name = "first-failing",
+           .kind = Kind::kFlag,
+           .help = "Print what the rank that failed first printed in the round of its failure.",
+           .commands = kLogs,
+           .configurable = false},
+    Option{.name = "follow",
+           .kind = Kind::kFlag,
+           .help = "Go on with what is printed from now on, until the run ends.",
+           .commands = kLogs,
            .configurable = false},
     Option{.name = "defaults",
            .kind = Kind::kFlag,
@@ -217,12 +236,21 @@ std::vector<std::string> Wrap(std::string_view text, std::size_t width) {
 }
 
 std::string CommandNames(const Option& option) {
-  constexpr std::array<std::pair<unsigned, std::string_view>, 6> kNames = {{{kRun, "run"},
-                                                                            {kSubmit, "submit"},
-                                                                            {kPlan, "plan"},
-                                                                            {kStatus, "status"},
-                                                                            {kConfig, "config"},
-                                                                            {kVersion, "version"}}};
+  constexpr auto kNames = std::to_array<std::pair<unsigned, std::string_view>>({
+      {kRun, "run"},
+      {kSubmit, "submit"},
+      {kPlan, "plan"},
+      {kStatus, "status"},
+      {kConfig, "config"},
+      {kVersion, "version"},
+      {kWhy, "why"},
+      {kLogs, "logs"},
+      {kEvents, "events"},
+      {kJobs, "jobs"},
+      {kCancel, "cancel"},
+      {kStop, "stop"},
+      {kRestart, "restart"},
+  });
   std::vector<std::string> names;
   for (const auto& [bit, name] : kNames) {
     if ((option.commands & bit) != 0) names.emplace_back(name);

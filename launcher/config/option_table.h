@@ -35,6 +35,13 @@ enum Command : unsigned {
   kStatus = 1u << 3U,
   kConfig = 1u << 4U,
   kVersion = 1u << 5U,
+  kWhy = 1u << 6U,
+  kLogs = 1u << 7U,
+  kEvents = 1u << 8U,
+  kJobs = 1u << 9U,
+  kCancel = 1u << 10U,
+  kStop = 1u << 11U,
+  kRestart = 1u << 12U,
 };
 
 struct Option {

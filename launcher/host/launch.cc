@@ -128,6 +128,7 @@ Status ReadOrWriteSpec(const LaunchInput& input, Launch* launch) {
                      {"version", Version()},
                      {"program", input.program},
                      {"folder", input.folder},
+                     {"log_dir", launch->log_dir},
                      {"nodes", launch->plan.nodes},
                      {"min_nodes", launch->plan.min_nodes},
                      {"max_nodes", launch->plan.max_nodes},

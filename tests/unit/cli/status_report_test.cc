@@ -2,59 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "launcher/host/state_folder.h"
+#include "tests/unit/cli/state_folder_test.h"
 
 namespace muster::cli {
 namespace {
 
 using ::testing::HasSubstr;
-namespace fs = std::filesystem;
 
-class StatusReport : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = (fs::temp_directory_path() / "muster-status-XXXXXX").string();
-    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
-    base_ = folder_ + "/.muster/12";
-    MakeRun("run1");
-    environment_["XDG_STATE_HOME"] = folder_ + "/home";
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  void MakeRun(const std::string& name) {
-    fs::create_directories(base_ + "/" + name);
-    std::ofstream(base_ + "/" + name + "/spec.json") << "{}";
-    std::ofstream(base_ + "/runs.json") << "";
-  }
-  void Write(const std::string& name, const std::string& text) {
-    std::ofstream(base_ + "/" + name) << text;
-  }
-
-  std::string folder_;
-  std::string base_;
-  slurm::EnvironmentMap environment_;
-};
-
-TEST_F(StatusReport, AJobIsFoundByPointerFolderAndPath) {
-  EXPECT_EQ(FindBase("12", "", environment_, folder_).value(), base_);
-  EXPECT_EQ(FindBase(".muster/12", "", environment_, folder_).value(), base_);
-  EXPECT_EQ(FindBase(base_, "", environment_, "/").value(), base_);
-  const auto none = FindBase("12", "", environment_, "/");
-  EXPECT_EQ(none.status().code(), StatusCode::kNotFound);
-  EXPECT_THAT(none.status().message(), HasSubstr("\"12\""));
-  EXPECT_FALSE(FindBase("", "", environment_, "/").ok());
-  ASSERT_TRUE(host::WritePointer(host::PointerFolder(environment_), "12", base_).ok());
-  EXPECT_EQ(FindBase("12", "", environment_, "/").value(), base_);
-  EXPECT_EQ(FindBase("", "", environment_, "/").value(), base_);
-  environment_["SLURM_JOB_ID"] = "12";
-  EXPECT_EQ(FindBase("", "", environment_, "/").value(), base_);
-}
+using StatusReport = StateFolderTest;
 
 TEST_F(StatusReport, FilesTellWhatTheDaemonWrote) {
   Write("run1/status.json",
@@ -83,6 +41,14 @@ TEST_F(StatusReport, TheVerdictFileWinsAlsoWhereNoStatusWasWritten) {
   const auto json = nlohmann::json::parse(ReportJson(base_, *runs));
   EXPECT_EQ(json["verdict"]["outcome"], "failed");
   EXPECT_EQ(json["name"], "run1");
+}
+
+TEST_F(StatusReport, TheVerdictOfAnEarlierAttemptSaysNothingAboutThisOne) {
+  protocol::Verdict verdict;
+  verdict.outcome = protocol::Outcome::kGoesOnLater;
+  ASSERT_TRUE(host::WriteVerdict({base_ + "/run1"}, 0, verdict).ok());
+  Write("run1/status.json", R"({"phase": "active", "fence": {"attempt": 1, "round": 1}})");
+  EXPECT_THAT(ReportText(base_, *ReadRuns(base_)), HasSubstr("run1: active, attempt 1 round 1"));
 }
 
 TEST_F(StatusReport, SeveralRunsAreAllThere) {
