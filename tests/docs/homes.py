@@ -39,6 +39,12 @@ HOMES = {
     "muster submit --dry-run -N 4 --gpus-per-node=8 -- python train.py": Home("run"),
     "muster status": Home("run"),
     "muster status --json": Home("run"),
+    "muster why": Home("run"),
+    "muster why --json": Home("run"),
+    "muster logs": Home("run"),
+    "muster events": Home("run"),
+    "muster events --json": Home("run"),
+    "muster jobs": Home("run"),
     "muster run --local 2x2 -- muster-train --data README.md --steps 60 --checkpoint-every 20": Home("run"),
     # docs/user/from-torchrun.md shows what a reader deletes.
     'export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)': Home("named", "to be deleted"),

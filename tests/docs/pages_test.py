@@ -70,7 +70,7 @@ class ManualPages(ReaderTest):
     def test_every_option_of_every_command_is_there(self):
         page = self.shell("muster config --man")
         listed = set(re.findall(r"--([a-z-]+)", " ".join(terms(page, "OPTIONS"))))
-        for command in ("run", "submit", "plan", "status", "config"):
+        for command in ("run", "submit", "plan", "status", "why", "logs", "events", "jobs", "cancel", "stop", "restart", "config"):
             used = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", self.shell(f"muster {command} --help"), re.M))
             self.assertTrue(used)
             self.assertEqual(used - listed, set(), command)

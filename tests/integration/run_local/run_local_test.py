@@ -406,6 +406,51 @@ class State(LocalTest):
         self.assertFalse(status["live"])
         self.assertEqual(status["verdict"]["outcome"], "succeeded")
 
+    def test_why_names_the_killed_rank_from_files_alone(self):
+        process = self.start("run", "--local", "2x1", "--name", "x", "--state-dir", "state", "--", "sh", "-c",
+                             NOTE + "echo working; sleep 30")
+        notes = self.wait(lambda: self.notes() if len(self.notes()) == 2 else None, "two workers")
+        victim = next(line.split() for line in notes if line.startswith("1 "))
+        # A KILL from outside would be tried again.
+        os.kill(int(victim[1]), signal.SIGSEGV)
+        self.end(process)
+        self.assertEqual(process.returncode, 139)
+        why = self.muster("why", "state")
+        self.assertRegex(why.splitlines()[0], r"^x: the run failed: rank 1 on local1 was killed by signal 11")
+        self.assertIn("    | working\n", why)
+        first = json.loads(self.muster("why", "--json"))["runs"][0]["first_failure"]
+        self.assertEqual((first["rank"], first["node"], first["last_lines"][-1]), (1, "local1", "working"))
+        self.assertIn("worker exited", [json.loads(line)["kind"] for line in self.muster("events", "--json").splitlines()])
+        self.assertIn("rank-1.round-1.log", self.muster("logs"))
+        self.assertEqual(self.muster("logs", "--first-failing"), "working\n")
+        self.muster("logs", "--rank", "7", code=1)
+        self.assertIn("there are ranks 0 to 1", self.errors)
+        self.assertRegex(self.muster("jobs"), r"^state  failed  ")
+        self.muster("cancel", "state", code=1)
+        self.assertIn("nothing to cancel: x in ", self.errors)
+        self.muster("why", "--name", "y", "state", code=64)
+
+    def test_an_operator_restarts_the_round_and_cancels_the_run(self):
+        process = self.start("run", "--local", "2x1", "--state-dir", "state", "--", "sh", "-c",
+                             NOTE + "echo round $MUSTER_ROUND; exec sleep 60")
+        rounds = lambda: [line.split()[2] for line in self.notes()]
+        self.wait(lambda: rounds().count("1") == 2, "the first round")
+        self.wait(lambda: json.loads(self.muster("status", "--json", "state"))["phase"] == "active", "a round to run")
+        follower = self.start("logs", "state", "--rank", "0", "--follow")
+        self.muster("restart", "state")
+        self.assertIn("restart run1 in ", self.errors)
+        self.wait(lambda: rounds().count("2") == 2, "a second round")
+        self.assertIn("an operator restarted the round: muster restart by", self.muster("why"))
+        self.muster("cancel", "state")
+        self.assertIn("accepted", self.errors)
+        self.end(process)
+        self.assertEqual(process.returncode, 123, self.errors)
+        output = self.end(follower)
+        self.assertIn("round 1\n", output, self.errors)
+        self.assertIn("round 2\n", output)
+        self.assertRegex(self.muster("why"), r"^run1: the run was stopped: an operator ended the run: muster cancel by")
+        self.assert_nothing_left()
+
     def test_secrets_are_nowhere(self):
         process = self.start("run", "--local", "1", "--", "sh", "-c", NOTE + "exec sleep 4")
         self.wait(self.notes, "a worker")
