@@ -1,5 +1,7 @@
 #include "common/text.h"
 
+#include "common/escape.h"
+
 namespace muster {
 namespace {
 
@@ -35,18 +37,7 @@ std::string Join(const std::vector<std::string>& parts, std::string_view separat
 }
 
 std::string Quote(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : text.substr(0, kMaxQuotedBytes)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      out += "\\x";
-      out += kDigits[byte >> 4U];
-      out += kDigits[byte & 15U];
-    } else {
-      out += c;
-    }
-  }
+  std::string out = "\"" + EscapeBytes(text.substr(0, kMaxQuotedBytes), IsControl);
   if (text.size() > kMaxQuotedBytes) out += "...";
   return out + '"';
 }

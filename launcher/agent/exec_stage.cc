@@ -19,9 +19,6 @@
 namespace muster::agent {
 namespace {
 
-constexpr int kNotFound = 127;     // as a shell has it
-constexpr int kNotRunnable = 126;  // as a shell has it
-
 int Fail(int code, const std::string& text) {
   std::fprintf(stderr, "muster: %s\n", text.c_str());
   return code;
@@ -190,17 +187,18 @@ Status CheckInterpreter(const std::string& file, const std::string& path, const 
 
 int ExecStageMain(std::vector<std::string> arguments) {
   Result<ExecStage> parsed = ExecStageFromArguments(arguments);
-  if (!parsed.ok()) return Fail(kNotRunnable, parsed.status().message());
+  if (!parsed.ok()) return Fail(kProgramNotRunnable, parsed.status().message());
   const ExecStage& stage = *parsed;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != stage.parent) return Fail(kNotRunnable, "the agent died at a worker's start");
+  if (getppid() != stage.parent)
+    return Fail(kProgramNotRunnable, "the agent died at a worker's start");
   ResetSignals();
   if (const Status status = SetCpus(stage.cpus); !status.ok()) {
     Fail(0, Concat("warning: ", status.message()));  // narrower CPUs are no reason not to run
   }
   if (!stage.working_dir.empty() && chdir(stage.working_dir.c_str()) != 0) {
-    return Fail(kNotRunnable, Concat("cannot enter the working folder ", stage.working_dir,
-                                     " on node ", stage.node, ": ", std::strerror(errno)));
+    return Fail(kProgramNotRunnable, Concat("cannot enter the working folder ", stage.working_dir,
+                                            " on node ", stage.node, ": ", std::strerror(errno)));
   }
   if (stage.slurm_task) setenv("SLURM_TASK_PID", std::to_string(getpid()).c_str(), 1);
   const char* const path = std::getenv("PATH");
@@ -208,7 +206,7 @@ int ExecStageMain(std::vector<std::string> arguments) {
       FindProgram(stage.program[0], path == nullptr ? kDefaultPath : path, stage.node);
   if (!file.ok()) {
     const bool missing = file.status().code() == StatusCode::kNotFound;
-    return Fail(missing ? kNotFound : kNotRunnable, file.status().message());
+    return Fail(missing ? kProgramNotFound : kProgramNotRunnable, file.status().message());
   }
   std::vector<char*> argv;
   for (std::string& argument : parsed->program) argv.push_back(argument.data());
@@ -220,7 +218,7 @@ int ExecStageMain(std::vector<std::string> arguments) {
     execv("/bin/sh", argv.data());
   }
   const int error = errno;
-  return Fail(error == ENOENT ? kNotFound : kNotRunnable,
+  return Fail(error == ENOENT ? kProgramNotFound : kProgramNotRunnable,
               Concat("cannot run ", *file, " on node ", stage.node, ": ", std::strerror(error),
                      error == ENOENT ? " (its interpreter or loader is missing there)" : ""));
 }

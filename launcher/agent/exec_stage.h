@@ -30,6 +30,9 @@ struct ExecStage {
 std::vector<std::string> ToArguments(const ExecStage& stage);
 Result<ExecStage> ExecStageFromArguments(const std::vector<std::string>& arguments);
 
+// The exit codes of a worker that could not be started, as a shell has them.
+inline constexpr int kProgramNotFound = 127;
+inline constexpr int kProgramNotRunnable = 126;
 // Where execvp looks when PATH is not set at all, as in a job of `sbatch --export=NONE`.
 inline constexpr char kDefaultPath[] = "/bin:/usr/bin";
 

@@ -20,8 +20,6 @@
 namespace muster::agent {
 namespace {
 
-constexpr int kNotFound = 127;     // as a shell has it
-constexpr int kNotRunnable = 126;  // as a shell has it
 constexpr Duration kTokenPause = std::chrono::milliseconds(100);
 
 std::string OnNode(const NodeCheck& check) { return Concat(" on node ", check.node); }
@@ -104,7 +102,7 @@ class Checker {
     std::string text = Concat("cannot enter the working folder ", folder, OnNode(check_), ": ",
                               std::strerror(error));
     if (!IsCertain(error)) return Warn(std::move(text));
-    Problem(kNotRunnable, Concat(text, "; start the run in a folder that all nodes share"));
+    Problem(kProgramNotRunnable, Concat(text, "; start the run in a folder that all nodes share"));
   }
 
   void Program() {
@@ -115,7 +113,8 @@ class Checker {
                   : file.status();
     if (status.ok()) return;
     if (status.code() == StatusCode::kUnavailable) return Warn(status.message());
-    Problem(status.code() == StatusCode::kNotFound ? kNotFound : kNotRunnable, status.message());
+    Problem(status.code() == StatusCode::kNotFound ? kProgramNotFound : kProgramNotRunnable,
+            status.message());
   }
 
   const NodeCheck& check_;

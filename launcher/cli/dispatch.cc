@@ -9,6 +9,7 @@
 #include "launcher/cli/command.h"
 #include "launcher/cli/context.h"
 #include "launcher/cli/usage.h"
+#include "launcher/config/option_table.h"
 #include "proto/environment.h"
 
 namespace muster::cli {
@@ -90,7 +91,8 @@ int Main(const Words& words) {
     if (words[0] == entry.name) return entry.run(Words(words.begin() + 1, words.end()));
   }
   std::vector<std::string> names;
-  for (const CommandUsage& usage : CommandUsages()) names.emplace_back(usage.name);
+  for (const CommandUsage& usage : CommandUsages())
+    names.emplace_back(config::CommandName(usage.command));
   LogError(Concat("unknown command ", Quote(words[0]), "; there are ", Join(names, ", "),
                   " (`muster run -- ", words[0], " ...` runs a program)"));
   return exit_code::kUsage;

@@ -16,9 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As the register's own reader allows.
-constexpr std::size_t kBookBytesMax = std::size_t{16} << 20U;
-
 bool IsRunFolder(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path / "spec.json", ignored);
@@ -145,10 +142,7 @@ bool LooksRunning(const std::string& run_folder) {
 
 std::string JobOf(const std::string& run_folder) {
   const fs::path path(run_folder);
-  const auto text =
-      agent::ReadSmallFile((path.parent_path() / "runs.json").string(), kBookBytesMax);
-  if (!text.ok()) return "";
-  const auto book = host::RegisterBook::Read(*text);
+  const auto book = host::ReadBook(path.parent_path().string());
   if (!book.ok()) return "";
   std::string job;
   for (const host::RegisterEntry& entry : book->entries()) {

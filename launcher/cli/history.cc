@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 
+#include "common/escape.h"
 #include "common/text.h"
 #include "launcher/cli/json_fields.h"
 
@@ -147,18 +148,8 @@ std::string LocalTime(std::int64_t unix_ms, bool milliseconds) {
 }
 
 std::string Printable(std::string_view text, std::size_t limit) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (const char c : text.substr(0, limit)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\t') || byte == 0x7f) {
-      out += "\\x";
-      out += kDigits[byte >> 4U];
-      out += kDigits[byte & 15U];
-    } else {
-      out += c;
-    }
-  }
+  std::string out = EscapeBytes(text.substr(0, limit),
+                                [](unsigned char byte) { return IsControl(byte) && byte != '\t'; });
   if (text.size() > limit) out += "...";
   return out;
 }

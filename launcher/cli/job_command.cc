@@ -4,7 +4,7 @@
 
 #include "common/text.h"
 #include "launcher/cli/find_run.h"
-#include "launcher/cli/usage.h"
+#include "launcher/config/option_table.h"
 #include "proto/environment.h"
 
 namespace muster::cli {
@@ -21,8 +21,8 @@ std::optional<int> BeginJobCommand(unsigned command, const Words& words, JobComm
   if (HelpAsked(begun->context, command)) return exit_code::kDone;
   const config::CommandLine& line = begun->context.line;
   if (line.program.size() > 1) {
-    return UsageError(
-        InvalidArgument(Concat("muster ", CommandName(command), " takes one job or folder")));
+    return UsageError(InvalidArgument(
+        Concat("muster ", config::CommandName(command), " takes one job or folder")));
   }
   const Result<std::string> base =
       FindBase(line.program.empty() ? "" : line.program[0], line.settings.Text("state-dir"),
@@ -33,13 +33,6 @@ std::optional<int> BeginJobCommand(unsigned command, const Words& words, JobComm
   if (!folders.ok()) return UsageError(folders.status());
   begun->folders = *folders;
   return std::nullopt;
-}
-
-std::string_view CommandName(unsigned command) {
-  for (const CommandUsage& usage : CommandUsages()) {
-    if (usage.command == command) return usage.name;
-  }
-  return "";
 }
 
 void PrintRuns(const JobCommand& command, cli::Json runs) {

@@ -26,9 +26,6 @@ struct JobCommand {
 // has been said.
 std::optional<int> BeginJobCommand(unsigned command, const Words& words, JobCommand* begun);
 
-// "status" for its bit.
-std::string_view CommandName(unsigned command);
-
 // {"state_dir": ..., "runs": [...]}.
 void PrintRuns(const JobCommand& command, cli::Json runs);
 

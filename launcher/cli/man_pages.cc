@@ -79,10 +79,12 @@ std::string Commands() {
   bool first = true;
   for (const CommandUsage& usage : CommandUsages()) {
     for (const std::string_view line : Split(usage.synopsis, '\n')) {
-      synopsis += Concat(first ? "" : ".br\n", ".B muster ", usage.name, "\n", ManText(line), "\n");
+      synopsis += Concat(first ? "" : ".br\n", ".B muster ", config::CommandName(usage.command),
+                         "\n", ManText(line), "\n");
       first = false;
     }
-    commands += ManEntry(Concat("muster ", usage.name), ManText(usage.what_it_does));
+    commands += ManEntry(Concat("muster ", config::CommandName(usage.command)),
+                         ManText(usage.what_it_does));
   }
   return Concat(
       synopsis, Section("DESCRIPTION"),

@@ -9,6 +9,7 @@
 #include "launcher/cli/daemon_call.h"
 #include "launcher/cli/find_run.h"
 #include "launcher/cli/job_command.h"
+#include "launcher/config/option_table.h"
 #include "launcher/host/view_watch.h"
 #include "proto/environment.h"
 
@@ -97,7 +98,7 @@ std::string Instead(const std::string& run_folder, const host::OperatorAccess& a
 int Operate(const Operation& operation, const Words& words) {
   JobCommand command;
   if (const auto over = BeginJobCommand(operation.command, words, &command)) return *over;
-  const std::string verb(CommandName(operation.command));
+  const std::string verb(config::CommandName(operation.command));
   const Result<std::string> folder = ChooseRunning(verb, command.folders);
   if (!folder.ok()) return Refused(folder.status());
   const std::string title = RunTitle(*folder);

@@ -9,8 +9,7 @@
 namespace muster::cli {
 
 struct CommandUsage {
-  unsigned command;           // its bit in the option table
-  std::string_view name;      // "run"
+  unsigned command;           // its bit in the option table, which has its name
   std::string_view synopsis;  // what stands behind the name; a line for each way to call it
   std::string_view what_it_does;
 };

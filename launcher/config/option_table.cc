@@ -235,24 +235,25 @@ std::vector<std::string> Wrap(std::string_view text, std::size_t width) {
   return lines;
 }
 
+constexpr auto kCommandNames = std::to_array<std::pair<unsigned, std::string_view>>({
+    {kRun, "run"},
+    {kSubmit, "submit"},
+    {kPlan, "plan"},
+    {kStatus, "status"},
+    {kConfig, "config"},
+    {kVersion, "version"},
+    {kWhy, "why"},
+    {kLogs, "logs"},
+    {kEvents, "events"},
+    {kJobs, "jobs"},
+    {kCancel, "cancel"},
+    {kStop, "stop"},
+    {kRestart, "restart"},
+});
+
 std::string CommandNames(const Option& option) {
-  constexpr auto kNames = std::to_array<std::pair<unsigned, std::string_view>>({
-      {kRun, "run"},
-      {kSubmit, "submit"},
-      {kPlan, "plan"},
-      {kStatus, "status"},
-      {kConfig, "config"},
-      {kVersion, "version"},
-      {kWhy, "why"},
-      {kLogs, "logs"},
-      {kEvents, "events"},
-      {kJobs, "jobs"},
-      {kCancel, "cancel"},
-      {kStop, "stop"},
-      {kRestart, "restart"},
-  });
   std::vector<std::string> names;
-  for (const auto& [bit, name] : kNames) {
+  for (const auto& [bit, name] : kCommandNames) {
     if ((option.commands & bit) != 0) names.emplace_back(name);
   }
   return Join(names, ", ");
@@ -267,6 +268,13 @@ std::string Usage(const Option& option) {
 }
 
 }  // namespace
+
+std::string_view CommandName(unsigned command) {
+  for (const auto& [bit, name] : kCommandNames) {
+    if (bit == command) return name;
+  }
+  return "";
+}
 
 std::span<const Option> AllOptions() { return kOptions; }
 

@@ -44,6 +44,9 @@ enum Command : unsigned {
   kRestart = 1u << 12U,
 };
 
+// "status" for its bit.
+std::string_view CommandName(unsigned command);
+
 struct Option {
   std::string_view name;  // without dashes
   char letter = 0;        // 0: none

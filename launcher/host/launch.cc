@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/escape.h"
 #include "common/log.h"
 #include "common/text.h"
 #include "launcher/agent/files.h"
@@ -51,17 +52,7 @@ bool Travels(const std::string& text) {
 
 // Quote lets UTF-8 through; here the bytes beyond ASCII are what it is about.
 std::string QuoteBytes(const std::string& text) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  for (const char c : Quote(text)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x80) {
-      out += c;
-    } else {
-      out += Concat("\\x", kDigits[byte >> 4U], kDigits[byte & 15U]);
-    }
-  }
-  return out;
+  return EscapeBytes(Quote(text), [](unsigned char byte) { return byte >= 0x80; });
 }
 
 Status CheckTexts(const LaunchInput& input) {
@@ -90,7 +81,7 @@ Status CheckTexts(const LaunchInput& input) {
 // A folder's name as a part of the id, which is one line.
 std::string OneLine(std::string text) {
   for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '_';
+    if (IsControl(static_cast<unsigned char>(c))) c = '_';
   }
   return text;
 }

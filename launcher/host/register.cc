@@ -145,6 +145,18 @@ RegisterEntry* RegisterBook::Find(const std::string& name, std::uint32_t attempt
 Register::Register(std::string folder, agent::Descriptor lock, RegisterBook book)
     : folder_(std::move(folder)), lock_(std::move(lock)), book_(std::move(book)) {}
 
+Result<RegisterBook> ReadBook(const std::string& folder) {
+  Result<std::string> text = agent::ReadSmallFile(BookFile(folder), kBookBytesMax);
+  if (!text.ok() && text.status().code() == StatusCode::kNotFound) text = std::string();
+  if (!text.ok()) return text.status();
+  Result<RegisterBook> book = RegisterBook::Read(*text);
+  if (!book.ok()) {
+    return book.status().With(
+        Concat(BookFile(folder), " is damaged; move it away or give another --state-dir"));
+  }
+  return book;
+}
+
 Result<Register> Register::Open(const std::string& folder) {
   const std::string path = folder + "/runs.lock";
   agent::Descriptor lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -163,15 +175,8 @@ Result<Register> Register::Open(const std::string& folder) {
     }
     std::this_thread::sleep_for(kLockPause);
   }
-  Result<std::string> text = agent::ReadSmallFile(BookFile(folder), kBookBytesMax);
-  if (!text.ok() && text.status().code() == StatusCode::kNotFound) text = std::string();
-  if (!text.ok()) return text.status();
-  Result<RegisterBook> book = RegisterBook::Read(*text);
-  if (!book.ok()) {
-    return book.status().With(
-        Concat(BookFile(folder), " is damaged; move it away or give another --state-dir"));
-  }
-  return Register(folder, std::move(lock), std::move(book).value());
+  MUSTER_ASSIGN_OR_RETURN(RegisterBook book, ReadBook(folder));
+  return Register(folder, std::move(lock), std::move(book));
 }
 
 Status Register::Save() { return WriteWhole(BookFile(folder_), book_.Text()); }

@@ -65,6 +65,10 @@ class RegisterBook {
   std::vector<RegisterEntry> entries_;
 };
 
+// What the file in `folder` holds now, without its lock: for looking only. No file is the empty
+// book.
+Result<RegisterBook> ReadBook(const std::string& folder);
+
 // The file, locked from Open until the object ends.
 class Register {
  public:

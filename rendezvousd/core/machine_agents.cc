@@ -231,6 +231,15 @@ void Machine::State::On(const AgentDead& event) {
   CheckDrain();
 }
 
+void Machine::State::WishAbout(const Node& node, protocol::WishKind kind,
+                               const std::string& reason) {
+  protocol::Wish wish;
+  wish.kind = kind;
+  wish.nodes = {node.name};
+  wish.reason = reason;
+  wishes.Add(std::move(wish));
+}
+
 void Machine::State::WishNewAgent(Node& node, const std::string& evidence) {
   if (node.living > 0 || node.Unreachable() || Over()) return;
   if (node.agent_starts >= limits::kAgentStartsMax) {
@@ -241,23 +250,14 @@ void Machine::State::WishNewAgent(Node& node, const std::string& evidence) {
     return;
   }
   ++node.agent_starts;
-  wishes.Withdraw(protocol::WishKind::kStartAgent, node.name);
-  protocol::Wish wish;
-  wish.kind = protocol::WishKind::kStartAgent;
-  wish.nodes = {node.name};
-  wish.reason = evidence;
-  wishes.Add(std::move(wish));
+  WishAbout(node, protocol::WishKind::kStartAgent, evidence);
   Tell(record::kWish, Concat("start a new agent on ", node.name, ": ", evidence), node.name);
 }
 
 void Machine::State::WishDrop(Node& node, const std::string& evidence) {
   if (node.dropping != Dropping::kNo || node.name == config.batch_node || Over()) return;
   node.dropping = Dropping::kAsked;
-  protocol::Wish wish;
-  wish.kind = protocol::WishKind::kDropNodes;
-  wish.nodes = {node.name};
-  wish.reason = evidence;
-  wishes.Add(std::move(wish));
+  WishAbout(node, protocol::WishKind::kDropNodes, evidence);
   Tell(record::kWish, Concat("take ", node.name, " out of the job: ", evidence), node.name);
 }
 

@@ -70,6 +70,7 @@ struct Machine::State {
   void LeaveOut(Agent& agent, std::string why);
   // Agents that were left out fewer times than this may take part again.
   void Readmit(std::uint32_t misses_below);
+  void WishAbout(const Node& node, protocol::WishKind kind, const std::string& reason);
   void WishDrop(Node& node, const std::string& evidence);
   // The node lives, its last agent does not.
   void WishNewAgent(Node& node, const std::string& evidence);

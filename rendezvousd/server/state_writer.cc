@@ -72,6 +72,9 @@ struct StateWriter::Shared {
   Status WriteFiles(Files* contents, std::string* lines) const;
   // What could not be written waits on, in front of what has come since. REQUIRES mutex.
   void PutBack(Files contents, std::string lines);
+  void Put(std::string name, std::string content);
+  // There is something new to write. REQUIRES mutex.
+  void Wake();
   // Keeps the waiting events below their bound. REQUIRES mutex.
   void DropOldest();
   bool Idle() const { return !writing && files.empty() && events.empty(); }
@@ -111,6 +114,17 @@ Status StateWriter::Shared::WriteFiles(Files* contents, std::string* lines) cons
     keep(std::move(status));
   }
   return first;
+}
+
+void StateWriter::Shared::Put(std::string name, std::string content) {
+  const std::lock_guard lock(mutex);
+  files[std::move(name)] = std::move(content);
+  Wake();
+}
+
+void StateWriter::Shared::Wake() {
+  retrying = false;
+  changed.notify_all();
 }
 
 void StateWriter::Shared::DropOldest() {
@@ -193,11 +207,7 @@ StateWriter::~StateWriter() {
 
 void StateWriter::WriteStatus(const protocol::RunView& view) {
   if (shared_->folder.empty()) return;
-  std::string text = StatusJson(view, UnixMs());
-  const std::lock_guard lock(shared_->mutex);
-  shared_->files["status.json"] = std::move(text);
-  shared_->retrying = false;
-  shared_->changed.notify_all();
+  shared_->Put("status.json", StatusJson(view, UnixMs()));
 }
 
 void StateWriter::AppendEvent(const protocol::EventRecord& record) {
@@ -209,26 +219,17 @@ void StateWriter::AppendEvent(const protocol::EventRecord& record) {
   shared_->event_bytes += line.size();
   shared_->events.push_back(std::move(line));
   shared_->DropOldest();
-  shared_->retrying = false;
-  shared_->changed.notify_all();
+  shared_->Wake();
 }
 
 void StateWriter::WriteVerdict(const protocol::RunView& view) {
   if (shared_->folder.empty()) return;
-  std::string text = VerdictJson(view, UnixMs());
-  const std::lock_guard lock(shared_->mutex);
-  shared_->files[Concat("verdict-", shared_->attempt, ".json")] = std::move(text);
-  shared_->retrying = false;
-  shared_->changed.notify_all();
+  shared_->Put(Concat("verdict-", shared_->attempt, ".json"), VerdictJson(view, UnixMs()));
 }
 
 void StateWriter::WriteHandover(const protocol::RunView& view) {
   if (shared_->folder.empty()) return;
-  std::string text = HandoverJson(view, UnixMs());
-  const std::lock_guard lock(shared_->mutex);
-  shared_->files[Concat("handover-", shared_->attempt, ".json")] = std::move(text);
-  shared_->retrying = false;
-  shared_->changed.notify_all();
+  shared_->Put(Concat("handover-", shared_->attempt, ".json"), HandoverJson(view, UnixMs()));
 }
 
 bool StateWriter::Flush(Duration limit) {

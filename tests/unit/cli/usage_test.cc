@@ -21,7 +21,8 @@ TEST(Usage, HelpBeginsWithEveryWayToCallACommand) {
 TEST(ManPages, NameEveryCommandAndEndWithALine) {
   const std::string page = MusterPage();
   for (const CommandUsage& usage : CommandUsages()) {
-    EXPECT_NE(page.find(".B muster " + std::string(usage.name) + "\n"), std::string::npos);
+    EXPECT_NE(page.find(".B muster " + std::string(config::CommandName(usage.command)) + "\n"),
+              std::string::npos);
     EXPECT_FALSE(UsageText(usage.command).empty());
   }
   for (const std::string& text : {page, EnvironmentPage()}) {
