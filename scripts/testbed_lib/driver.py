@@ -13,6 +13,10 @@ from testbed_lib.host import Host
 from testbed_lib.layout import Layout, TestbedError
 
 
+# A job that Slurm will do nothing more about by itself.
+FINISHED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+
+
 class Driver:
     def __init__(self, checkout):
         self.checkout = pathlib.Path(os.path.realpath(checkout))
@@ -31,6 +35,14 @@ class Driver:
 
     def up(self, nodes, *options):
         self.testbed("up", str(nodes), *options)
+
+    def ensure_up(self, nodes):
+        """A cluster with the newest build: one that is up already is used. True if it had to be started."""
+        if self.status().get("up"):
+            self.testbed("refresh")
+            return False
+        self.up(nodes)
+        return True
 
     def down(self):
         self.testbed("down")

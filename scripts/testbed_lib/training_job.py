@@ -7,7 +7,7 @@ import pathlib
 import re
 import time
 
-from testbed_lib.driver import json_lines
+from testbed_lib.driver import FINISHED, json_lines
 from testbed_lib.layout import TestbedError
 
 
@@ -78,7 +78,7 @@ class TrainingJob:
         raise TestbedError(f"job {self.id}: no rank lives outside the batch host {batch}")
 
     def finish(self, limit_s=240):
-        return self.driver.wait_state(self.id, ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"), limit_s)
+        return self.driver.wait_state(self.id, FINISHED, limit_s)
 
     def first_step_after(self, unix_ms):
         """Seconds from then to the first step of the next round; None if there was no round."""

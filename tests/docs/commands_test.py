@@ -77,13 +77,13 @@ class Commands(ReaderTest):
     def test_a_killed_rank_comes_back_as_the_readme_says(self):
         self.assertIn("kill -9 $(pgrep -n muster-train)", HOMES)
         process = self.start("muster run --local 2x2 -- muster-train --data README.md --steps 60 --step-time-min 30")
-        workers = self.wait(lambda: (lambda pids: pids if len(pids) == 4 else None)(self.marked("muster-train")),
+        workers = self.wait(lambda: (lambda pids: pids if len(pids) == 4 else None)(self.by_start("muster-train")),
                             "four workers")
         log = lambda: "".join(path.read_text() for path in self.folder.glob(".muster/*/run1/logs/*/rank-0*"))
         self.wait(lambda: "step 10/60" in log(), "step 10")
         os.kill(workers[-1], signal.SIGKILL)
         self.wait(lambda: "round 2" in log(), "a second round")
-        self.assertEqual(set(workers[:-1]) - set(self.marked("muster-train")), set(), "the three others stay")
+        self.assertEqual(set(workers[:-1]) - set(self.by_start("muster-train")), set(), "the three others stay")
         output = self.end(process, "the training")
         self.assertRegex(output, r"muster: round 2: 4 workers on 2 nodes, because rank \d on local\d was killed by "
                                  r"signal 9 \(SIGKILL\)")

@@ -1,62 +1,40 @@
 """A place for a reader: a folder with what the pages speak of, a home, and a mark on every process started there."""
 
-import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
-import uuid
 
 import documents
 
-# A loaded machine with sanitizers is slow, a hang is longer than this.
-PATIENCE_S = 90
-# Slurm's own and muster's variables of the surroundings would be taken for the reader's.
-STRANGE = ("SLURM", "MUSTER", "SBATCH")
+sys.path.insert(0, str(documents.ROOT / "tests" / "support"))
+from marked_test import PATIENCE, MarkedTest  # noqa: E402
 
 
-class ReaderTest(unittest.TestCase):
+class ReaderTest(MarkedTest):
     build = None  # the build folder, set by main()
 
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-docs-"))
-        self.addCleanup(self.clean)
-        self.mark = uuid.uuid4().hex
-        home, temporary, tools = (self.folder / name for name in ("home", "tmp", "tools"))
-        for path in (home, temporary, tools):
-            path.mkdir(parents=True)
+        super().setUp()
+        tools = self.folder / "tools"
+        for path in (self.folder / "home", tools):
+            path.mkdir()
         (tools / "python").symlink_to(sys.executable)
         (self.folder / "build").symlink_to(self.build)
         (self.folder / "scripts").symlink_to(documents.ROOT / "scripts")
         shutil.copy(documents.ROOT / "README.md", self.folder)
         (self.folder / "train.py").write_text(documents.program())
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(STRANGE)}
-        self.environment.update(HOME=str(home), TMPDIR=str(temporary), MUSTER_TEST_MARK=self.mark,
-                                PATH=f"{tools}:{self.build}/bin:{self.environment['PATH']}")
-        for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
-            self.environment.pop(name, None)
+        self.environment["PATH"] = f"{tools}:{self.build}/bin:{self.environment['PATH']}"
 
-    def clean(self):
-        for pid in self.marked():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def marked(self, program=None):
-        """The pids of this test's processes, with a program's name only those of it; by start."""
+    def by_start(self, program):
+        """The pids of this test's processes of a program, the oldest first."""
         found = []
-        for entry in pathlib.Path("/proc").iterdir():
+        for pid, _ in self.marked():
             try:
-                if not entry.name.isdigit() or (program and (entry / "comm").read_text().strip() != program):
-                    continue
-                if f"MUSTER_TEST_MARK={self.mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append((int((entry / "stat").read_text().rsplit(")", 1)[1].split()[19]), int(entry.name)))
+                entry = pathlib.Path(f"/proc/{pid}")
+                if (entry / "comm").read_text().strip() == program:
+                    found.append((int((entry / "stat").read_text().rsplit(")", 1)[1].split()[19]), pid))
             except OSError:
                 continue
         return [pid for _, pid in sorted(found)]
@@ -67,24 +45,15 @@ class ReaderTest(unittest.TestCase):
 
     def end(self, process, what, code=0):
         try:
-            output, _ = process.communicate(timeout=PATIENCE_S)
+            output, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
-            self.fail(f"{what}: no end within {PATIENCE_S} s\n{process.communicate()[0]}")
+            self.fail(f"{what}: no end within {PATIENCE} s\n{process.communicate()[0]}")
         self.assertEqual(process.returncode, code, f"{what}\n{output}")
         return output
 
     def shell(self, command, code=0, what=None):
         return self.end(self.start(command), what or command, code)
-
-    def wait(self, condition, what):
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            value = condition()
-            if value:
-                return value
-            time.sleep(0.05)
-        self.fail(f"waited {PATIENCE_S} s for {what}")
 
 
 def main():

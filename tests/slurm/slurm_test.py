@@ -12,14 +12,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from testbed_lib.driver import Driver, json_lines  # noqa: E402,F401
+from testbed_lib.driver import FINISHED, Driver, json_lines  # noqa: E402,F401
 from testbed_lib.layout import TestbedError  # noqa: E402
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
 # What a host of the testbed always runs; all else after a test is a leftover.
 DAEMONS = re.compile(r"slurmd|slurmctld|slurmdbd|slurmstepd|munged|mariadbd|muster-testbed")
-
-FINISHED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
 class SlurmTest(unittest.TestCase):

@@ -1,65 +1,22 @@
-"""muster run --local, from the outside: exit codes, restarts, ends, and that nothing is left.
-
-Every process of a test carries a mark in its environment, so what is left behind is found wherever it hides:
-in another session, with another parent, under another name. Only marked processes are ever signalled."""
+"""muster run --local, from the outside: exit codes, restarts, ends, and that nothing is left."""
 
 import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
-import uuid
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from marked_test import PATIENCE, MarkedTest  # noqa: E402
 
 MUSTER = None
-# A loaded machine with sanitizers is slow, a hang is longer than this.
-PATIENCE = 90
 
 
-def marked(mark):
-    """(pid, command line) of all living processes with this mark."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            if f"MUSTER_TEST_MARK={mark}".encode() not in (entry / "environ").read_bytes().split(b"\0"):
-                continue
-            if (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
-                continue
-            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-            found.append((int(entry.name), line))
-        except OSError:
-            continue
-    return found
-
-
-class LocalTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-local-"))
-        self.mark = uuid.uuid4().hex
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not name.startswith(("SLURM", "MUSTER", "SBATCH"))}
-        self.environment.update(MUSTER_TEST_MARK=self.mark, HOME=str(self.folder / "home"), TMPDIR=str(self.folder / "tmp"))
-        self.environment.pop("XDG_STATE_HOME", None)
-        self.environment.pop("XDG_CONFIG_HOME", None)
-        (self.folder / "tmp").mkdir()
-        self.addCleanup(self.clean)
-
-    def clean(self):
-        left = marked(self.mark)
-        for pid, _ in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        shutil.rmtree(self.folder, ignore_errors=True)
-
+class LocalTest(MarkedTest):
     def start(self, *words, **environment):
         return subprocess.Popen([MUSTER, *words], cwd=self.folder, env={**self.environment, **environment},
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -80,17 +37,8 @@ class LocalTest(unittest.TestCase):
         self.assertEqual(process.returncode, code, f"{' '.join(words)}\n{output}\n{self.errors}")
         return output
 
-    def wait(self, condition, what, limit=PATIENCE):
-        deadline = time.monotonic() + limit
-        while time.monotonic() < deadline:
-            value = condition()
-            if value:
-                return value
-            time.sleep(0.05)
-        self.fail(f"waited {limit} s for {what}: {marked(self.mark)}")
-
     def assert_nothing_left(self, limit=15):
-        self.wait(lambda: not marked(self.mark), "no process to be left", limit)
+        self.wait(lambda: not self.marked(), "no process to be left", limit)
         self.assertEqual([path for path in (self.folder / "tmp").rglob("*") if path.is_file() or path.is_socket()], [],
                          "files of the run in the temporary folder")
 
@@ -171,7 +119,7 @@ class Failures(LocalTest):
     def test_a_killed_daemon_is_started_again_and_workers_notice_nothing(self):
         process = self.start("run", "--local", "2x2", "--", "sh", "-c", NOTE + "sleep 6")
         self.wait(lambda: len(self.notes()) >= 4, "four workers")
-        daemon = [pid for pid, line in marked(self.mark) if "rendezvousd" in line.split()[0]]
+        daemon = [pid for pid, line in self.marked() if "rendezvousd" in line.split()[0]]
         self.assertEqual(len(daemon), 1)
         os.kill(daemon[0], signal.SIGKILL)
         self.ends_well(process)
@@ -180,14 +128,14 @@ class Failures(LocalTest):
 
     def test_a_killed_supervisor_is_a_new_round(self):
         process = self.forever_in_round_one()
-        supervisor = [pid for pid, line in marked(self.mark) if "agent-supervisor" in line]
+        supervisor = [pid for pid, line in self.marked() if "agent-supervisor" in line]
         self.assertEqual(len(supervisor), 2)
         os.kill(supervisor[0], signal.SIGKILL)
         self.ends_well(process)
 
     def test_a_killed_keeper_is_a_new_round(self):
         process = self.forever_in_round_one()
-        keeper = [pid for pid, line in marked(self.mark) if re.search(r"(muster|exe) agent$", line)]
+        keeper = [pid for pid, line in self.marked() if re.search(r"(muster|exe) agent$", line)]
         self.assertEqual(len(keeper), 2)
         os.kill(keeper[0], signal.SIGKILL)
         self.ends_well(process)
@@ -222,7 +170,7 @@ class Failures(LocalTest):
     def test_operators_without_a_daemon_are_answered_from_files(self):
         process = self.start("run", "--local", "--state-dir", "state", "--", "sh", "-c", NOTE + "exec sleep 600")
         self.wait(self.notes, "a worker")
-        daemon = next(pid for pid, line in marked(self.mark) if "rendezvousd" in line.split()[0])
+        daemon = next(pid for pid, line in self.marked() if "rendezvousd" in line.split()[0])
         os.kill(daemon, signal.SIGSTOP)
         try:
             status = json.loads(self.muster("status", "--json", "state"))
@@ -257,7 +205,7 @@ class Stops(LocalTest):
 
     def test_terminate_of_every_process_as_slurm_does(self):
         process = self.sleeping()
-        for pid, _ in sorted(marked(self.mark), key=lambda item: item[0] == process.pid):
+        for pid, _ in sorted(self.marked(), key=lambda item: item[0] == process.pid):
             try:
                 os.kill(pid, signal.SIGTERM)
             except ProcessLookupError:
@@ -279,7 +227,7 @@ class Stops(LocalTest):
 
     def test_while_the_daemon_is_dead(self):
         process = self.sleeping()
-        daemon = next(pid for pid, line in marked(self.mark) if "rendezvousd" in line.split()[0])
+        daemon = next(pid for pid, line in self.marked() if "rendezvousd" in line.split()[0])
         os.kill(daemon, signal.SIGSTOP)
         process.send_signal(signal.SIGINT)
         self.stopped(process)
@@ -288,7 +236,7 @@ class Stops(LocalTest):
         process = self.sleeping()
         process.kill()
         process.communicate()
-        self.wait(lambda: not marked(self.mark), "no process to be left", 40)
+        self.wait(lambda: not self.marked(), "no process to be left", 40)
 
     def test_a_hangup_ends_the_run_unless_nohup_started_it(self):
         process = self.sleeping()
@@ -457,7 +405,7 @@ class State(LocalTest):
         access = next((self.folder / ".muster").rglob("operator.json"))
         self.assertEqual(access.stat().st_mode & 0o077, 0)
         secret = json.loads(access.read_text())["operator_secret"]
-        for pid, line in marked(self.mark):
+        for pid, line in self.marked():
             environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
             # Overwritten in place: the kernel shows what the first stack held.
             self.assertNotRegex(environment, rb"MUSTER_JOIN_SECRET=[0-9a-f]", line)
