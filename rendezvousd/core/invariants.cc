@@ -16,6 +16,8 @@ void CheckMembership(const Membership& members) {
   std::uint32_t candidates = 0;
   std::uint32_t expected_missing = 0;
   std::uint32_t previous_missing = 0;
+  std::uint32_t unfit = 0;
+  std::uint32_t unreachable = 0;
   std::uint32_t living = 0;
   std::uint32_t attached = 0;
   std::size_t on_nodes = 0;
@@ -23,6 +25,8 @@ void CheckMembership(const Membership& members) {
     candidates += node.candidate ? 1 : 0;
     expected_missing += node.missing_expected ? 1 : 0;
     previous_missing += node.missing_previous ? 1 : 0;
+    unfit += node.unfit ? 1 : 0;
+    unreachable += !node.unfit && node.Unreachable() ? 1U : 0U;
     on_nodes += node.agents.size();
     std::uint32_t well = 0;
     bool suspect = false;
@@ -40,6 +44,8 @@ void CheckMembership(const Membership& members) {
   MUSTER_CHECK(candidates == members.candidates(), "the count of candidates");
   MUSTER_CHECK(expected_missing == members.expected_missing(), "the count of expected nodes");
   MUSTER_CHECK(previous_missing == members.previous_missing(), "the count of previous members");
+  MUSTER_CHECK(unfit == members.unfit(), "the count of unfit nodes");
+  MUSTER_CHECK(unreachable == members.unreachable(), "the count of unreachable nodes");
   MUSTER_CHECK(living == members.living(), "the count of living agents");
   MUSTER_CHECK(attached == members.attached(), "the count of attached agents");
   MUSTER_CHECK(on_nodes == members.agents().size(), "every agent stands on one node");

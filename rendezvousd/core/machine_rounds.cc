@@ -77,16 +77,7 @@ bool Machine::State::TooFewAreFit() const {
   if (members.candidates() >= config.min_nodes) return false;
   std::size_t known = config.nodes.empty() ? config.max_nodes : config.nodes.size();
   known = std::max(known, members.nodes().size());
-  std::size_t unfit = 0;
-  std::size_t unreachable = 0;
-  for (const auto& [name, node] : members.nodes()) {
-    if (node.unfit) {
-      ++unfit;
-    } else if (node.Unreachable()) {
-      ++unreachable;
-    }
-  }
-  return unfit > 0 && known - unfit - unreachable < config.min_nodes;
+  return members.unfit() > 0 && known - members.unfit() - members.unreachable() < config.min_nodes;
 }
 
 void Machine::State::Seal() {

@@ -107,6 +107,8 @@ void Membership::Refresh(Node& node) {
   candidates_ -= node.candidate ? 1 : 0;
   expected_missing_ -= node.missing_expected ? 1 : 0;
   previous_missing_ -= node.missing_previous ? 1 : 0;
+  unfit_ -= node.unfit ? 1 : 0;
+  unreachable_ -= node.unreachable ? 1 : 0;
   living_ -= node.living;
   attached_ -= node.attached;
 
@@ -124,6 +126,7 @@ void Membership::Refresh(Node& node) {
     left_out |= !agent->left_out.empty() || !agent->unfit.empty();
   }
   const bool reachable = !node.Unreachable();
+  node.unreachable = !reachable && !node.unfit;
   node.candidate = reachable && !suspect && node.well >= node.required;
   node.missing_expected = node.expected && reachable && !node.candidate && !left_out;
   node.missing_previous =
@@ -132,6 +135,8 @@ void Membership::Refresh(Node& node) {
   candidates_ += node.candidate ? 1 : 0;
   expected_missing_ += node.missing_expected ? 1 : 0;
   previous_missing_ += node.missing_previous ? 1 : 0;
+  unfit_ += node.unfit ? 1 : 0;
+  unreachable_ += node.unreachable ? 1 : 0;
   living_ += node.living;
   attached_ += node.attached;
 }

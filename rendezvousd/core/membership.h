@@ -91,6 +91,7 @@ struct Node {
   std::uint32_t living = 0;
   std::uint32_t attached = 0;
   bool unfit = false;
+  bool unreachable = false;
   bool candidate = false;
   bool missing_expected = false;
   bool missing_previous = false;
@@ -128,6 +129,10 @@ class Membership {
   std::uint32_t candidates() const { return candidates_; }
   std::uint32_t expected_missing() const { return expected_missing_; }
   std::uint32_t previous_missing() const { return previous_missing_; }
+  // Nodes with an agent that said that no worker can start there; and, of the others, the
+  // unreachable.
+  std::uint32_t unfit() const { return unfit_; }
+  std::uint32_t unreachable() const { return unreachable_; }
   std::uint32_t living() const { return living_; }
   std::uint32_t attached() const { return attached_; }
   std::map<protocol::AgentKey, Agent>& agents() { return agents_; }
@@ -144,6 +149,8 @@ class Membership {
   std::uint32_t candidates_ = 0;
   std::uint32_t expected_missing_ = 0;
   std::uint32_t previous_missing_ = 0;
+  std::uint32_t unfit_ = 0;
+  std::uint32_t unreachable_ = 0;
   std::uint32_t living_ = 0;
   std::uint32_t attached_ = 0;
 };
